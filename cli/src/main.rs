@@ -1,0 +1,2 @@
+//! The `kraftlog` binary.
+fn main() {}

@@ -1,0 +1,167 @@
+//! The traits [`Disk`] and [`File`], in whole operations with owned buffers.
+//!
+//! A disk belongs to one lane: it is made on the lane's thread and need not be `Send` (tokio-uring's
+//! is not). Every operation is a future of that lane. Dropping one before it resolves loses the
+//! answer, never the safety: buffers are owned by the operation until the kernel is done with them.
+//!
+//! The orders of syncs that several files need (replace, publish) are built once, in `atomic`,
+//! from the single steps here, so that each back end gets the same order and a simulated disk can
+//! crash between any two steps.
+
+use crate::error::{IoError, Result};
+use bytes::{Bytes, BytesMut};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::rc::Rc;
+
+/// A future that stays on its lane. One box an operation (a whole group of appends, a 256 KiB read),
+/// never one a record.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// How to open a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenHow {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and writing; it must exist.
+    Write,
+    /// For reading and writing; it must not exist. The mode is in Unix bits, before the umask.
+    CreateNew {
+        /// Unix permission bits, such as 0o644.
+        mode: u32,
+    },
+    /// For reading and writing; an old file of that name is emptied.
+    CreateOrTruncate {
+        /// Unix permission bits, such as 0o644.
+        mode: u32,
+    },
+}
+
+/// How space is reserved behind the end of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocate {
+    /// The file grows and reads as zero there.
+    Extend,
+    /// The length stays.
+    KeepSize,
+}
+
+/// What stands under a name in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// Anything else: links, sockets, devices.
+    Other,
+}
+
+/// One name in a directory, with what a listing can say without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, without the directory. Names that are not UTF-8 are not ours and are left out.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Length in bytes (0 for anything but files).
+    pub len: u64,
+}
+
+/// Where a durable append failed. The two call for different answers: bytes that were not written
+/// can be cut back and the log goes on; a failed sync leaves the disk unknown and fences the log.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AppendSyncError {
+    /// The write failed or came up short; nothing was synced. Some bytes may be there.
+    #[error(transparent)]
+    Write(IoError),
+    /// The sync failed, or its outcome is not known.
+    #[error(transparent)]
+    Sync(IoError),
+}
+
+/// A disk, as one lane sees it.
+pub trait Disk {
+    /// Name of the back end, for reports: `portable`, `uring`, `sim`.
+    fn backend(&self) -> &'static str;
+
+    /// Opens or makes a file. A new name is durable only after [`sync_dir`](Disk::sync_dir).
+    fn open<'a>(&'a self, path: &'a Path, how: OpenHow) -> LocalFuture<'a, Result<Rc<dyn File>>>;
+
+    /// All entries of a directory whose names are UTF-8, in no particular order.
+    fn list<'a>(&'a self, dir: &'a Path) -> LocalFuture<'a, Result<Vec<Entry>>>;
+
+    /// What stands at `path`, following links; `None` if nothing does.
+    fn stat<'a>(&'a self, path: &'a Path) -> LocalFuture<'a, Result<Option<Entry>>>;
+
+    /// Makes one directory (mode 0777 before the umask). Its parent must be there.
+    fn create_dir<'a>(&'a self, path: &'a Path) -> LocalFuture<'a, Result<()>>;
+
+    /// Renames within one file system, replacing what has the new name. Durable only after
+    /// [`sync_dir`](Disk::sync_dir).
+    fn rename<'a>(&'a self, from: &'a Path, to: &'a Path) -> LocalFuture<'a, Result<()>>;
+
+    /// Removes a file. Durable only after [`sync_dir`](Disk::sync_dir).
+    fn remove<'a>(&'a self, path: &'a Path) -> LocalFuture<'a, Result<()>>;
+
+    /// Makes the names in a directory durable: new, renamed and removed ones.
+    fn sync_dir<'a>(&'a self, dir: &'a Path) -> LocalFuture<'a, Result<()>>;
+}
+
+/// An open file. Dropping it closes it; closing syncs nothing.
+pub trait File {
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+
+    /// Length in bytes.
+    fn len<'a>(&'a self) -> LocalFuture<'a, Result<u64>>;
+
+    /// Reads up to `len` bytes at `position` and appends them to `buf`; fewer only at end of file.
+    /// Gives the buffer back.
+    fn read_at<'a>(&'a self, position: u64, len: usize, buf: BytesMut) -> LocalFuture<'a, Result<BytesMut>>;
+
+    /// Writes all buffers back to back at `position`, or fails. Not durable.
+    fn write_at<'a>(&'a self, position: u64, bufs: Vec<Bytes>) -> LocalFuture<'a, Result<()>>;
+
+    /// Writes all buffers back to back at `position`, calls `written` when the bytes can be read
+    /// back, then makes them durable (as [`sync_data`](File::sync_data)).
+    fn append_and_sync<'a>(
+        &'a self,
+        position: u64,
+        bufs: Vec<Bytes>,
+        written: Box<dyn FnOnce() + 'a>,
+    ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>>;
+
+    /// Makes content and length durable (`fdatasync`).
+    fn sync_data<'a>(&'a self) -> LocalFuture<'a, Result<()>>;
+
+    /// Makes content and all metadata durable (`fsync`).
+    fn sync_all<'a>(&'a self) -> LocalFuture<'a, Result<()>>;
+
+    /// Reserves `[position, position + len)`. A file system that cannot answers `Unsupported`.
+    fn allocate<'a>(&'a self, how: Allocate, position: u64, len: u64) -> LocalFuture<'a, Result<()>>;
+
+    /// Cuts or extends (with zeros) to `len` bytes. Durable after a sync.
+    fn set_len<'a>(&'a self, len: u64) -> LocalFuture<'a, Result<()>>;
+
+    /// Sets the Unix permission bits.
+    fn set_mode<'a>(&'a self, mode: u32) -> LocalFuture<'a, Result<()>>;
+}
+
+/// Reads a whole file of at most `max` bytes; `None` if there is no such file.
+///
+/// # Errors
+/// Those of the disk; a longer file is an error of kind `InvalidData` naming the bound.
+pub async fn read_file(disk: &dyn Disk, path: &Path, max: usize) -> Result<Option<Vec<u8>>> {
+    let _ = (disk, path, max);
+    unimplemented!("placeholder until the back ends are in")
+}
+
+/// `dir` of a file path; the current directory for a bare name.
+pub fn parent(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}

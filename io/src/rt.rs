@@ -1,0 +1,47 @@
+//! What a lane gets from outside: its thread, time and randomness.
+//!
+//! A **lane** is a future that owns a [`Disk`] and serves a queue. With the portable and the uring
+//! back end each lane has a thread of its own; a simulated [`Rt`] runs all lanes and clients on one
+//! seeded executor, so that a seed replays a run. Nothing above this crate asks a clock or a random
+//! source in any other way.
+
+use crate::disk::{Disk, LocalFuture};
+use crate::error::Result;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Makes the lane's future on the lane's own thread, from the disk that its back end gives it.
+pub type LaneFn = Box<dyn FnOnce(Rc<dyn Disk>) -> LocalFuture<'static, ()> + Send>;
+
+/// A future that may cross threads.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a lane gets from outside.
+pub trait Rt: Send + Sync {
+    /// Starts a lane that will work in `dir`; it ends when its future does.
+    ///
+    /// # Errors
+    /// If no thread or ring can be had; `lane` was not called then.
+    fn spawn_lane(&self, name: &str, dir: &Path, lane: LaneFn) -> Result<()>;
+
+    /// Resolves after `time`.
+    fn sleep(&self, time: Duration) -> BoxFuture<()>;
+
+    /// Wall clock: time since the Unix epoch.
+    fn now(&self) -> Duration;
+
+    /// A clock that never goes back, from an arbitrary start.
+    fn monotonic(&self) -> Duration;
+
+    /// 64 random bits; for ids, not for secrets.
+    fn random(&self) -> u64;
+
+    /// Runs a future to its end on the calling thread.
+    ///
+    /// # Panics
+    /// Inside an async context, where it would block the executor, if the runtime can tell.
+    fn block_on<'a>(&self, future: Pin<Box<dyn Future<Output = ()> + 'a>>);
+}
