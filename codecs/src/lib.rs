@@ -15,5 +15,7 @@
 pub mod crc;
 pub mod cursor;
 pub mod error;
+pub mod json;
+pub mod tagged;
 pub mod uuid;
 pub mod varint;
