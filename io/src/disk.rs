@@ -8,7 +8,7 @@
 //! from the single steps here, so that each back end gets the same order and a simulated disk can
 //! crash between any two steps.
 
-use crate::error::{IoError, Result};
+use crate::error::{IoError, IoErrorKind, Op, Result};
 use bytes::{Bytes, BytesMut};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -151,11 +151,40 @@ pub trait File {
 
 /// Reads a whole file of at most `max` bytes; `None` if there is no such file.
 ///
+/// Memory follows the bytes that are really there, never a length that the file claims.
+///
 /// # Errors
-/// Those of the disk; a longer file is an error of kind `InvalidData` naming the bound.
+/// Those of the disk; a longer file is one whose cause is `InvalidData`, naming the bound.
+///
+/// # Cancel safety
+/// Reads only; dropping it loses nothing.
 pub async fn read_file(disk: &dyn Disk, path: &Path, max: usize) -> Result<Option<Vec<u8>>> {
-    let _ = (disk, path, max);
-    unimplemented!("placeholder until the back ends are in")
+    /// One small file of ours fits in the first read, and the second one finds the end.
+    const READ_BYTES: usize = 64 * 1024;
+
+    let file = match disk.open(path, OpenHow::Read).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = BytesMut::new();
+    loop {
+        // One byte more than allowed, so that a file that is too long shows itself.
+        let want = READ_BYTES.min(max.saturating_add(1) - bytes.len());
+        let before = bytes.len();
+        bytes = file.read_at(before as u64, want, bytes).await?;
+        if bytes.len() > max {
+            let cause = std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                format!("the file is longer than {max} bytes, the most that it may have"),
+            );
+            return Err(IoError::new(Op::Read, path, cause));
+        }
+        // A short read is the end of the file: `read_at` promises it.
+        if bytes.len() - before < want {
+            return Ok(Some(bytes.into()));
+        }
+    }
 }
 
 /// `dir` of a file path; the current directory for a bare name.
