@@ -17,5 +17,6 @@ pub mod cursor;
 pub mod error;
 pub mod json;
 pub mod tagged;
+pub mod metadata;
 pub mod uuid;
 pub mod varint;

@@ -1,0 +1,1 @@
+//! Golden vectors and round trips of every record.
