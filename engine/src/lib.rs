@@ -1,1 +1,13 @@
-//! placeholder
+//! kraftlog: the storage engine of a KRaft node, in the files of Apache Kafka 4.x.
+#![forbid(unsafe_code)]
+
+mod config;
+mod error;
+mod sync;
+mod types;
+mod watermark;
+
+pub use config::{LogConfig, Preallocation, Role};
+pub use error::{ErrorKind, Fenced};
+pub use types::{Epoch, NodeId, Offset, SnapshotId};
+pub use watermark::{Ends, Watch};

@@ -1,0 +1,295 @@
+//! A metadata directory that is ours: locked, with the runtime and the back end that serve it.
+//!
+//! The lock lives as long as any clone of [`MetadataDir`], any log opened in it, and any lane that
+//! still drains. Opening the same directory again in this process waits while only lanes are left; a
+//! directory that somebody still holds a handle of is `Locked`.
+//!
+//! This file takes the lock and picks the back end; it reads and writes nothing in the directory.
+
+use crate::error::{ErrorKind, io_kind};
+use crate::sync::{AtomicBool, Mutex, Ordering};
+use kraftlog_io::lock::{DirLock, LockError};
+use kraftlog_io::thread_rt::{BackendChoice, BackendError, BackendReport, ThreadRt};
+use kraftlog_io::{IoError, Rt};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Poll, Waker};
+
+/// Why a directory could not be taken. Nothing was changed in it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirError {
+    /// A running node, another tool, or another handle in this process has it.
+    #[error("{} is locked{}: stop what uses the directory first", path.display(), holder(*holder_pid, *this_process))]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Process that holds it, if the system tells.
+        holder_pid: Option<u32>,
+        /// True if it is this very process.
+        this_process: bool,
+    },
+    /// The back end asked for cannot be had here.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The directory is missing, is no directory, or cannot be written.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+fn holder(pid: Option<u32>, this_process: bool) -> String {
+    match (pid, this_process) {
+        (_, true) => " by another handle in this process".to_string(),
+        (Some(pid), _) => format!(" by process {pid}"),
+        (None, _) => " by another process".to_string(),
+    }
+}
+
+impl DirError {
+    /// What the caller can do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            DirError::Locked { .. } => ErrorKind::Locked,
+            DirError::Backend(_) => ErrorKind::Unsupported,
+            DirError::Io(cause) => io_kind(cause),
+        }
+    }
+}
+
+/// One locked directory: the metadata log and the vote in it share a lane and a fence.
+#[derive(Clone)]
+pub struct MetadataDir {
+    inner: Arc<DirInner>,
+    /// Held by handles only, never by lanes: when the last one goes, only lanes are left.
+    _held: Arc<Held>,
+}
+
+/// What lanes hold of the directory.
+pub(crate) struct DirInner {
+    path: PathBuf,
+    rt: Arc<dyn Rt>,
+    backend: BackendReport,
+    /// One log at a time.
+    log_open: AtomicBool,
+    use_: Arc<Use>,
+    _lock: Arc<DirLock>,
+    /// Last field: tells those who wait once the lock is free.
+    _freed: Freed,
+}
+
+/// What a later open of the same directory in this process waits for.
+struct Use {
+    handles_gone: AtomicBool,
+    freed: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Use {
+    async fn freed(&self) {
+        poll_fn(|context| {
+            self.waiting.lock().push(context.waker().clone());
+            match self.freed.load(Ordering::SeqCst) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    fn wake(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+struct Held {
+    use_: Arc<Use>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.use_.handles_gone.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Wakes waiting opens after the lock is freed: dropped behind it.
+struct Freed(Arc<Use>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.freed.store(true, Ordering::SeqCst);
+        self.0.wake();
+    }
+}
+
+fn in_use() -> &'static Mutex<HashMap<PathBuf, Weak<Use>>> {
+    static IN_USE: OnceLock<Mutex<HashMap<PathBuf, Weak<Use>>>> = OnceLock::new();
+    IN_USE.get_or_init(|| Mutex::new(HashMap::new()))
+}
+
+impl MetadataDir {
+    /// Takes the directory's lock, as a running Kafka would (behaviour.md B-24), and picks the back end.
+    ///
+    /// If an earlier log of this process still drains in the directory, this waits for it.
+    ///
+    /// # Errors
+    /// [`DirError::Locked`] if a process, or a handle in this one, has the directory;
+    /// [`DirError::Backend`] if `choice` asks for what this machine lacks.
+    ///
+    /// # Cancel safety
+    /// Dropping the future frees what it had taken.
+    pub async fn open(path: &Path, choice: BackendChoice) -> Result<MetadataDir, DirError> {
+        let lock = lock(path).await?;
+        let (rt, backend) = ThreadRt::open(path, choice)?;
+        Ok(MetadataDir::held(path, rt, backend, lock))
+    }
+
+    /// As [`open`](MetadataDir::open), blocking this thread.
+    ///
+    /// # Errors
+    /// Those of [`open`](MetadataDir::open).
+    pub fn open_blocking(path: &Path, choice: BackendChoice) -> Result<MetadataDir, DirError> {
+        kraftlog_io::rt::block_on(MetadataDir::open(path, choice))
+    }
+
+    /// A directory on a runtime of the caller's own, such as a simulated one. Takes the lock.
+    ///
+    /// # Errors
+    /// Those of [`open`](MetadataDir::open), back ends aside.
+    pub async fn with_rt(path: &Path, rt: Arc<dyn Rt>, backend: BackendReport) -> Result<MetadataDir, DirError> {
+        let lock = lock(path).await?;
+        Ok(MetadataDir::held(path, rt, backend, lock))
+    }
+
+    /// A directory whose lock the caller has taken already.
+    pub(crate) fn with_lock(
+        path: &Path,
+        rt: Arc<dyn Rt>,
+        backend: BackendReport,
+        lock: Arc<DirLock>,
+    ) -> MetadataDir {
+        MetadataDir::held(path, rt, backend, lock)
+    }
+
+    fn held(path: &Path, rt: Arc<dyn Rt>, backend: BackendReport, lock: Arc<DirLock>) -> MetadataDir {
+        let use_ = Arc::new(Use {
+            handles_gone: AtomicBool::new(false),
+            freed: AtomicBool::new(false),
+            waiting: Mutex::new(Vec::new()),
+        });
+        if let Ok(key) = std::fs::canonicalize(path) {
+            let mut in_use = in_use().lock();
+            in_use.retain(|_, held| held.strong_count() > 0);
+            in_use.insert(key, Arc::downgrade(&use_));
+        }
+        let held = Arc::new(Held { use_: Arc::clone(&use_) });
+        let inner = Arc::new(DirInner {
+            path: path.to_path_buf(),
+            rt,
+            backend,
+            log_open: AtomicBool::new(false),
+            use_: Arc::clone(&use_),
+            _lock: lock,
+            _freed: Freed(use_),
+        });
+        MetadataDir { inner, _held: held }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Which back end serves it, and why that one.
+    pub fn backend(&self) -> &BackendReport {
+        &self.inner.backend
+    }
+
+    /// Clock, sleep and lanes of the directory.
+    pub fn rt(&self) -> &Arc<dyn Rt> {
+        &self.inner.rt
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<DirInner> {
+        &self.inner
+    }
+}
+
+impl DirInner {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn rt(&self) -> &Arc<dyn Rt> {
+        &self.rt
+    }
+
+    /// Claims the directory for one log; the lease frees it.
+    pub(crate) fn claim_log(self: &Arc<DirInner>) -> Option<LogLease> {
+        match self.log_open.swap(true, Ordering::SeqCst) {
+            true => None,
+            false => Some(LogLease { dir: Arc::clone(self) }),
+        }
+    }
+
+    /// Waits for the change that frees the log's place, if only lanes are left of it.
+    pub(crate) async fn log_freed(&self) {
+        poll_fn(|context| {
+            if !self.log_open.load(Ordering::SeqCst) {
+                return Poll::Ready(());
+            }
+            self.use_.waiting.lock().push(context.waker().clone());
+            match self.log_open.load(Ordering::SeqCst) {
+                false => Poll::Ready(()),
+                true => Poll::Pending,
+            }
+        })
+        .await;
+    }
+}
+
+/// The right to be the one log of a directory. Held by the log's lanes; dropped when all have ended.
+pub(crate) struct LogLease {
+    dir: Arc<DirInner>,
+}
+
+impl LogLease {
+    pub(crate) fn dir(&self) -> &Arc<DirInner> {
+        &self.dir
+    }
+}
+
+impl Drop for LogLease {
+    fn drop(&mut self) {
+        self.dir.log_open.store(false, Ordering::SeqCst);
+        self.dir.use_.wake();
+    }
+}
+
+/// Takes the lock, waiting for lanes of this process that still drain.
+async fn lock(path: &Path) -> Result<Arc<DirLock>, DirError> {
+    loop {
+        // Looked up before the lock is tried: what frees it in between shows as `freed`, not as a failure.
+        let used = used_here(path);
+        match DirLock::acquire(path) {
+            Ok(lock) => return Ok(Arc::new(lock)),
+            Err(LockError::Locked { path: lock_path, holder_pid, this_process }) => {
+                let draining = used.filter(|used| used.handles_gone.load(Ordering::SeqCst));
+                match draining {
+                    Some(used) => used.freed().await,
+                    None => return Err(DirError::Locked { path: lock_path, holder_pid, this_process }),
+                }
+            }
+            Err(LockError::Io(cause)) => return Err(DirError::Io(cause)),
+        }
+    }
+}
+
+/// The use of `path` in this process, if there is one that has not freed its lock yet.
+fn used_here(path: &Path) -> Option<Arc<Use>> {
+    let key = std::fs::canonicalize(path).ok()?;
+    let used = in_use().lock().get(&key).and_then(Weak::upgrade)?;
+    (!used.freed.load(Ordering::SeqCst)).then_some(used)
+}

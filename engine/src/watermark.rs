@@ -1,0 +1,216 @@
+//! Where the log starts and ends, what is durable and what is committed, and who waits for a change.
+//!
+//! Invariants: `start <= high_watermark`, `durable_end <= end`. Each value has one writer: `end` and
+//! `durable_end` the log lane, `high_watermark` the caller's consensus, `start` open and the removal of
+//! segments. Nothing here survives a restart; open finds it again.
+
+use crate::sync::{AtomicI64, AtomicUsize, Mutex, Ordering};
+use crate::types::Offset;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+/// The four borders of a log at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ends {
+    /// First offset that the log offers.
+    pub start: Offset,
+    /// The next offset to be written: everything below can be read uncommitted.
+    pub end: Offset,
+    /// Everything below is on stable storage.
+    pub durable_end: Offset,
+    /// Everything below is committed, as far as the caller said.
+    pub high_watermark: Offset,
+}
+
+/// The borders, shared by the lanes and all handles.
+pub(crate) struct Watermark {
+    start: AtomicI64,
+    end: AtomicI64,
+    durable_end: AtomicI64,
+    high_watermark: AtomicI64,
+    /// Number of entries in `waiting`, so that a change that nobody waits for takes no lock.
+    waiters: AtomicUsize,
+    waiting: Mutex<Vec<(u64, Waker)>>,
+    closed: crate::sync::AtomicBool,
+    next_id: crate::sync::AtomicU64,
+}
+
+impl Watermark {
+    pub(crate) fn new(start: Offset, end: Offset) -> Watermark {
+        Watermark {
+            start: AtomicI64::new(start.0),
+            end: AtomicI64::new(end.0),
+            durable_end: AtomicI64::new(end.0),
+            high_watermark: AtomicI64::new(start.0),
+            waiters: AtomicUsize::new(0),
+            waiting: Mutex::new(Vec::new()),
+            closed: crate::sync::AtomicBool::new(false),
+            next_id: crate::sync::AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn ends(&self) -> Ends {
+        // Durable first and end last, so that `durable_end <= end` in what the caller sees.
+        let start = Offset(self.start.load(Ordering::SeqCst));
+        let durable_end = Offset(self.durable_end.load(Ordering::SeqCst));
+        let high_watermark = Offset(self.high_watermark.load(Ordering::SeqCst));
+        let end = Offset(self.end.load(Ordering::SeqCst));
+        Ends { start, end, durable_end, high_watermark }
+    }
+
+    pub(crate) fn start(&self) -> Offset {
+        Offset(self.start.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn end(&self) -> Offset {
+        Offset(self.end.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn durable_end(&self) -> Offset {
+        Offset(self.durable_end.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn high_watermark(&self) -> Offset {
+        Offset(self.high_watermark.load(Ordering::SeqCst))
+    }
+
+    /// For the log lane: bytes up to `end` can be read.
+    pub(crate) fn set_end(&self, end: Offset) {
+        self.end.store(end.0, Ordering::SeqCst);
+        self.changed();
+    }
+
+    /// For the log lane: everything below `end` is durable.
+    pub(crate) fn set_durable_end(&self, end: Offset) {
+        self.durable_end.store(end.0, Ordering::SeqCst);
+        self.changed();
+    }
+
+    /// For whoever removes segments below a snapshot: the log starts at `start` from now on.
+    pub(crate) fn set_start(&self, start: Offset) {
+        self.start.store(start.0, Ordering::SeqCst);
+        self.high_watermark.fetch_max(start.0, Ordering::SeqCst);
+        self.changed();
+    }
+
+    /// Raises the high watermark; a lower one is ignored. The caller has checked the bounds.
+    pub(crate) fn raise_high_watermark(&self, offset: Offset) {
+        if self.high_watermark.fetch_max(offset.0, Ordering::SeqCst) < offset.0 {
+            self.changed();
+        }
+    }
+
+    /// Nothing will change any more: wakes everybody who waits.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.changed();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn changed(&self) {
+        if self.waiters.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let woken = {
+            let mut waiting = self.waiting.lock();
+            self.waiters.store(0, Ordering::SeqCst);
+            std::mem::take(&mut *waiting)
+        };
+        for (_, waker) in woken {
+            waker.wake();
+        }
+    }
+
+    /// Waits until `ready` says something about the borders; `None` when the log was closed first.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub(crate) async fn wait<T>(&self, mut ready: impl FnMut(Ends) -> Option<T>) -> Option<T> {
+        let interest =
+            Interest { watermark: self, id: self.next_id.fetch_add(1, Ordering::SeqCst) };
+        poll_fn(|context| {
+            if let Some(answer) = ready(self.ends()) {
+                return Poll::Ready(Some(answer));
+            }
+            {
+                let mut waiting = self.waiting.lock();
+                match waiting.iter_mut().find(|(id, _)| *id == interest.id) {
+                    Some((_, waker)) => waker.clone_from(context.waker()),
+                    None => waiting.push((interest.id, context.waker().clone())),
+                }
+                self.waiters.store(waiting.len(), Ordering::SeqCst);
+            }
+            // A change between the look above and the entry in the list would be missed: look again.
+            if let Some(answer) = ready(self.ends()) {
+                return Poll::Ready(Some(answer));
+            }
+            if self.is_closed() {
+                return Poll::Ready(None);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Takes a dropped waiter out of the list.
+struct Interest<'a> {
+    watermark: &'a Watermark,
+    id: u64,
+}
+
+impl Drop for Interest<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.watermark.waiting.lock();
+        waiting.retain(|(id, _)| *id != self.id);
+        self.watermark.waiters.store(waiting.len(), Ordering::SeqCst);
+    }
+}
+
+/// Waits for changes of a log's borders: for fetchers, and for whoever acts when something is durable.
+pub struct Watch {
+    watermark: Arc<Watermark>,
+    seen: Ends,
+}
+
+impl Watch {
+    pub(crate) fn new(watermark: Arc<Watermark>) -> Watch {
+        let seen = watermark.ends();
+        Watch { watermark, seen }
+    }
+
+    /// The borders as they are now.
+    pub fn ends(&self) -> Ends {
+        self.watermark.ends()
+    }
+
+    /// The borders as soon as they differ from those that this watch gave last (at first: from those
+    /// at its making); `None` once the log is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no change.
+    pub async fn changed(&mut self) -> Option<Ends> {
+        let seen = self.seen;
+        let now = self.watermark.wait(|ends| (ends != seen).then_some(ends)).await?;
+        self.seen = now;
+        Some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn high_watermark_never_goes_back() {
+        let watermark = Watermark::new(Offset(3), Offset(9));
+        watermark.raise_high_watermark(Offset(7));
+        watermark.raise_high_watermark(Offset(5));
+        assert_eq!(watermark.high_watermark(), Offset(7));
+    }
+}
