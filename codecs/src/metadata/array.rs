@@ -13,86 +13,47 @@ use std::marker::PhantomData;
 
 /// A type that arrays may hold: `i32`, `Uuid`, `&str` and the nested structs of the schemas.
 pub trait Element<'a>: Field<'a> {
-    /// How an array of these knows its length.
-    type Count: Count;
-    /// The same type borrowing for another lifetime.
-    type At<'x>: Element<'x, Count = Self::Count>;
-}
-
-/// The number of elements of an array, stored or implied by its bytes.
-pub trait Count: Copy + Default {
     /// Bytes of every element; 0 if they vary.
     const WIDTH: usize;
-    /// Keeps `count`.
-    fn keep(count: u32) -> Self;
-    /// The number of elements in an array of `bytes` bytes.
-    fn count(self, bytes: usize) -> usize;
-}
-
-/// All elements take `WIDTH` bytes, so the count need not be kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Implied<const WIDTH: usize>;
-
-impl<const WIDTH: usize> Count for Implied<WIDTH> {
-    const WIDTH: usize = WIDTH;
-    #[inline]
-    fn keep(_: u32) -> Self {
-        Implied
-    }
-    #[inline]
-    fn count(self, bytes: usize) -> usize {
-        bytes / WIDTH
-    }
-}
-
-/// Elements vary in size, so the count is kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Kept(u32);
-
-impl Count for Kept {
-    const WIDTH: usize = 0;
-    #[inline]
-    fn keep(count: u32) -> Self {
-        Kept(count)
-    }
-    #[inline]
-    fn count(self, _: usize) -> usize {
-        self.0 as usize
-    }
+    /// The same type borrowing for another lifetime.
+    type At<'x>: Element<'x>;
 }
 
 impl<'a> Element<'a> for i32 {
-    type Count = Implied<4>;
+    const WIDTH: usize = 4;
     type At<'x> = i32;
 }
 
 impl<'a> Element<'a> for Uuid {
-    type Count = Implied<16>;
+    const WIDTH: usize = 16;
     type At<'x> = Uuid;
 }
 
 impl<'a> Element<'a> for &'a str {
-    type Count = Kept;
+    const WIDTH: usize = 0;
     type At<'x> = &'x str;
 }
 
 /// A borrowed array in its encoded form. Equal arrays have equal elements in the same order.
-pub struct Array<'a, T: Element<'a>> {
+///
+/// It is as small as a slice, because the values that hold it are moved once for every record: the
+/// count follows from the bytes, at once if all elements have one size, else by a walk.
+pub struct Array<'a, T> {
     bytes: &'a [u8],
-    count: T::Count,
+    of: PhantomData<T>,
 }
 
 impl<'a, T: Element<'a>> Array<'a, T> {
     /// An array without elements.
     #[inline]
     pub fn empty() -> Self {
-        Array { bytes: &[], count: T::Count::keep(0) }
+        Array { bytes: &[], of: PhantomData }
     }
 
-    /// Number of elements.
+    /// Number of elements; found by a walk if their sizes vary.
     #[inline]
     pub fn len(&self) -> usize {
-        self.count.count(self.bytes.len())
+        self.bytes.len().checked_div(T::WIDTH).unwrap_or_else(|| self.iter().count())
     }
 
     /// True if there are none.
@@ -111,13 +72,13 @@ impl<'a, T: Element<'a>> Array<'a, T> {
     /// The elements, in order.
     #[inline]
     pub fn iter(&self) -> Iter<'a, T> {
-        Iter { rest: Reader::new(self.bytes), left: self.len(), of: PhantomData }
+        Iter { rest: Reader::new(self.bytes), of: PhantomData }
     }
 
     /// The element at `index`: found at once if all have the same size, else by walking.
     #[inline]
     pub fn get(&self, index: usize) -> Option<T> {
-        let width = T::Count::WIDTH;
+        let width = T::WIDTH;
         if width == 0 {
             return self.iter().nth(index);
         }
@@ -138,10 +99,10 @@ impl<'a, T: Element<'a>> Array<'a, T> {
         if count > reader.len() {
             return Err(DecodeError::ArrayTooLong);
         }
-        let width = T::Count::WIDTH;
+        let width = T::WIDTH;
         if width != 0 {
             let bytes = reader.take(count.saturating_mul(width))?;
-            return Ok(Array { bytes, count: T::Count::keep(0) });
+            return Ok(Array { bytes, of: PhantomData });
         }
         Array::read_varying(reader, count)
     }
@@ -152,8 +113,7 @@ impl<'a, T: Element<'a>> Array<'a, T> {
             T::read(reader)?;
         }
         let bytes = start.get(..start.len() - reader.len()).ok_or(DecodeError::Truncated)?;
-        let count = u32::try_from(count).map_err(|_| DecodeError::ArrayTooLong)?;
-        Ok(Array { bytes, count: T::Count::keep(count) })
+        Ok(Array { bytes, of: PhantomData })
     }
 
     pub(crate) fn visit_items(&self, name: &'static str, path: &TagPath<'_>, visit: &mut TagVisitor<'_>) {
@@ -165,14 +125,14 @@ impl<'a, T: Element<'a>> Array<'a, T> {
     }
 }
 
-impl<'a, T: Element<'a>> Clone for Array<'a, T> {
+impl<T> Clone for Array<'_, T> {
     #[inline]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<'a, T: Element<'a>> Copy for Array<'a, T> {}
+impl<T> Copy for Array<'_, T> {}
 
 impl<'a, T: Element<'a>> Default for Array<'a, T> {
     #[inline]
@@ -184,7 +144,7 @@ impl<'a, T: Element<'a>> Default for Array<'a, T> {
 impl<'a, T: Element<'a>> PartialEq for Array<'a, T> {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        if T::Count::WIDTH != 0 { self.bytes == other.bytes } else { self.iter().eq(other.iter()) }
+        if T::WIDTH != 0 { self.bytes == other.bytes } else { self.iter().eq(other.iter()) }
     }
 }
 
@@ -216,7 +176,6 @@ impl<'a, T: Element<'a>> IntoIterator for &Array<'a, T> {
 #[derive(Clone, Debug)]
 pub struct Iter<'a, T> {
     rest: Reader<'a>,
-    left: usize,
     of: PhantomData<T>,
 }
 
@@ -225,17 +184,22 @@ impl<'a, T: Element<'a>> Iterator for Iter<'a, T> {
 
     #[inline]
     fn next(&mut self) -> Option<T> {
-        self.left = self.left.checked_sub(1)?;
-        Some(element(&mut self.rest))
+        // An element has at least one byte.
+        if self.rest.is_empty() { None } else { Some(element(&mut self.rest)) }
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        let bytes = self.rest.len();
+        match bytes.checked_div(T::WIDTH) {
+            Some(exact) => (exact, Some(exact)),
+            None => (usize::from(bytes > 0), Some(bytes)),
+        }
     }
 }
 
-impl<'a, T: Element<'a>> ExactSizeIterator for Iter<'a, T> {}
+impl ExactSizeIterator for Iter<'_, i32> {}
+impl ExactSizeIterator for Iter<'_, Uuid> {}
 
 #[inline]
 fn element<'a, T: Element<'a>>(reader: &mut Reader<'a>) -> T {
@@ -263,7 +227,7 @@ fn broken(error: DecodeError) -> ! {
 #[derive(Clone, Debug)]
 pub struct ArrayBuf<T> {
     bytes: Vec<u8>,
-    count: u32,
+    count: usize,
     of: PhantomData<T>,
 }
 
@@ -280,7 +244,7 @@ impl<T: Element<'static>> ArrayBuf<T> {
     /// If a string in them is longer than the format allows, or there are more than 2^31 - 2.
     pub fn of<'a, I>(items: impl IntoIterator<Item = I>) -> Result<ArrayBuf<T>, EncodeError>
     where
-        I: Element<'a, At<'static> = T, Count = T::Count>,
+        I: Element<'a, At<'static> = T>,
     {
         let mut buf = ArrayBuf::default();
         for item in items {
@@ -295,11 +259,11 @@ impl<T: Element<'static>> ArrayBuf<T> {
     /// As [`ArrayBuf::of`]; the array is as before.
     pub fn push<'a, I>(&mut self, item: I) -> Result<(), EncodeError>
     where
-        I: Element<'a, At<'static> = T, Count = T::Count>,
+        I: Element<'a, At<'static> = T>,
     {
         let count = self.count + 1;
-        if count >= i32::MAX.cast_unsigned() {
-            return Err(EncodeError::TooLong { len: count as usize });
+        if count >= i32::MAX as usize {
+            return Err(EncodeError::TooLong { len: count });
         }
         let before = self.bytes.len();
         if let Err(error) = item.write(&mut self.bytes) {
@@ -319,7 +283,7 @@ impl<T: Element<'static>> ArrayBuf<T> {
     /// The elements as a record borrows them.
     #[inline]
     pub fn array(&self) -> Array<'_, T::At<'_>> {
-        Array { bytes: &self.bytes, count: T::Count::keep(self.count) }
+        Array { bytes: &self.bytes, of: PhantomData }
     }
 }
 
@@ -347,6 +311,15 @@ impl<'a, T: Element<'a>> Field<'a> for Array<'a, T> {
     #[inline]
     fn visit_field(&self, name: &'static str, path: &TagPath<'_>, visit: &mut TagVisitor<'_>) {
         self.visit_items(name, path, visit);
+    }
+
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+        let count = dice.below(5);
+        out.put_compact_len(Some(count)).unwrap();
+        for _ in 0..count {
+            T::random(dice, out);
+        }
     }
 }
 
@@ -382,5 +355,13 @@ impl<'a, T: Element<'a>> Field<'a> for Option<Array<'a, T>> {
         if let Some(array) = self {
             array.visit_items(name, path, visit);
         }
+    }
+
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+        if dice.below(4) == 0 {
+            return out.push(0);
+        }
+        Array::<'a, T>::random(dice, out);
     }
 }

@@ -17,7 +17,7 @@ mod tests;
 
 use crate::cursor::{Put, Reader};
 use crate::error::{DecodeError, EncodeError};
-pub use array::{Array, ArrayBuf, Count, Element, Implied, Iter, Kept};
+pub use array::{Array, ArrayBuf, Element, Iter};
 pub use schema::{Field, TagPath, TagVisitor};
 
 /// The only frame version that is read or written.
@@ -176,6 +176,14 @@ macro_rules! records {
                 }
             }
         )*
+
+        #[cfg(test)]
+        fn random_body(default: &MetadataRecord<'_>, dice: &mut tests::Dice, version: i16, out: &mut Vec<u8>) {
+            match default {
+                $(MetadataRecord::$variant(_) => $record::random_body(dice, version, out),)*
+                MetadataRecord::Unknown(_) => {}
+            }
+        }
 
         #[cfg(test)]
         fn all_defaults() -> Vec<MetadataRecord<'static>> {

@@ -74,6 +74,9 @@ pub trait Field<'a>: Copy + PartialEq {
     /// Shows unknown tagged fields of this struct.
     #[inline]
     fn visit_tags(&self, _path: &TagPath<'_>, _visit: &mut TagVisitor<'_>) {}
+    /// Appends a random value.
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>);
 }
 
 macro_rules! plain {
@@ -91,6 +94,10 @@ macro_rules! plain {
             #[inline]
             fn json(&self, out: &mut Vec<u8>) {
                 json::$json(out, *self);
+            }
+            #[cfg(test)]
+            fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+                dice.plain::<$ty>(out);
             }
         }
     )*};
@@ -120,6 +127,10 @@ impl<'a> Field<'a> for &'a str {
     fn json(&self, out: &mut Vec<u8>) {
         json::put_str(out, self);
     }
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+        dice.string(out);
+    }
 }
 
 impl<'a> Field<'a> for Option<&'a str> {
@@ -138,6 +149,10 @@ impl<'a> Field<'a> for Option<&'a str> {
             None => json::put_null(out),
         }
     }
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+        dice.nullable_string(out);
+    }
 }
 
 impl<'a> Field<'a> for &'a [u8] {
@@ -152,6 +167,10 @@ impl<'a> Field<'a> for &'a [u8] {
     #[inline]
     fn json(&self, out: &mut Vec<u8>) {
         json::put_bytes(out, self);
+    }
+    #[cfg(test)]
+    fn random(dice: &mut super::tests::Dice, out: &mut Vec<u8>) {
+        dice.bytes(out);
     }
 }
 
@@ -267,10 +286,15 @@ macro_rules! schema {
             ) {
                 self.visit_unknown_tags(path, visit);
             }
+
+            #[cfg(test)]
+            fn random(dice: &mut $crate::metadata::tests::Dice, out: &mut Vec<u8>) {
+                $name::random_body(dice, 0, out);
+            }
         }
 
         impl<'a> $crate::metadata::array::Element<'a> for $name<'a> {
-            type Count = $crate::metadata::array::Kept;
+            const WIDTH: usize = 0;
             type At<'x> = $name<'x>;
         }
     };
@@ -299,7 +323,14 @@ macro_rules! schema {
             }
         }
 
-        #[allow(unused_mut, unused_variables, unused_imports, unused_comparisons, reason = "not every schema has every kind of field")]
+        #[allow(
+            unused_mut,
+            unused_variables,
+            unused_imports,
+            unused_comparisons,
+            clippy::reversed_empty_ranges,
+            reason = "not every schema has every kind of field"
+        )]
         impl<'a> $name<'a> {
             /// One above the highest tag of the schema. Known tags have no holes, see `tagged`.
             const KNOWN_TAGS: u32 = {
@@ -397,8 +428,49 @@ macro_rules! schema {
                     }
                 )*
             }
+
+            /// Appends a random body as Kafka would write it, unknown tags among its fields.
+            #[cfg(test)]
+            pub(crate) fn random_body(
+                dice: &mut $crate::metadata::tests::Dice,
+                version: i16,
+                out: &mut Vec<u8>,
+            ) {
+                use $crate::metadata::schema::Field;
+                $(schema!(@random dice, version, $ty, out, [$($since)?] [$($tag)?]);)*
+                let mut fields: Vec<(u32, Vec<u8>)> = Vec::new();
+                $($(
+                    let mut data = Vec::new();
+                    <$ty as Field<'_>>::random(dice, &mut data);
+                    // The lifetime of the type is any, so a test's few bytes are given away.
+                    let data: &'static [u8] = data.leak();
+                    let read = <$ty as Field<'_>>::read(&mut $crate::cursor::Reader::new(data)).unwrap();
+                    let is_default = read == $name::default().$field;
+                    if schema!(@has_field version, [$field] $name) && !is_default {
+                        fields.push(($tag, data.to_vec()));
+                    }
+                )?)*
+                fields.sort();
+                dice.section(fields, Self::KNOWN_TAGS, out);
+            }
+
+            #[cfg(test)]
+            #[allow(unreachable_code, dead_code, reason = "only schemas with tagged fields ask")]
+            fn since(field: &str) -> i16 {
+                $(if field == stringify!($field) {
+                    return schema!(@since $($since)?);
+                })*
+                0
+            }
         }
     };
+    (@random $dice:ident, $version:ident, $ty:ty, $out:ident, [$($since:literal)?] [$tag:literal]) => {};
+    (@random $dice:ident, $version:ident, $ty:ty, $out:ident, [$($since:literal)?] []) => {
+        if $version >= schema!(@since $($since)?) {
+            <$ty as Field<'_>>::random($dice, $out);
+        }
+    };
+    (@has_field $version:ident, [$field:ident] $name:ident) => { $version >= $name::since(stringify!($field)) };
     (@default) => { Default::default() };
     (@default $default:expr) => { $default };
     (@since) => { 0 };
