@@ -110,6 +110,7 @@ pub trait Disk {
 }
 
 /// An open file. Dropping it closes it; closing syncs nothing.
+#[expect(clippy::len_without_is_empty, reason = "asking for the length is a system call, not a property")]
 pub trait File {
     /// The path it was opened by.
     fn path(&self) -> &Path;

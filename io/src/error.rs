@@ -1,5 +1,6 @@
 //! Errors with the operation and the path.
 
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,8 @@ pub enum IoErrorKind {
     NoSpace,
     /// This process or the machine has no file handles left.
     TooManyOpenFiles,
+    /// The file system or kernel has no such operation.
+    Unsupported,
     /// The device or file system failed (`EIO` and everything else).
     Failed,
 }
@@ -119,9 +122,11 @@ impl IoError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 IoErrorKind::NoSpace
             }
-            _ => match self.cause.raw_os_error() {
-                // EMFILE and ENFILE have no stable ErrorKind.
-                Some(23 | 24) => IoErrorKind::TooManyOpenFiles,
+            io::ErrorKind::Unsupported => IoErrorKind::Unsupported,
+            // Not all of these have an `ErrorKind` of std.
+            _ => match self.cause.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::MFILE | Errno::NFILE) => IoErrorKind::TooManyOpenFiles,
+                Some(Errno::NOSYS | Errno::OPNOTSUPP) => IoErrorKind::Unsupported,
                 _ => IoErrorKind::Failed,
             },
         }

@@ -13,6 +13,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+pub use crate::executor::block_on;
+
 /// Makes the lane's future on the lane's own thread, from the disk that its back end gives it.
 pub type LaneFn = Box<dyn FnOnce(Rc<dyn Disk>) -> LocalFuture<'static, ()> + Send>;
 
@@ -23,11 +25,17 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Rt: Send + Sync {
     /// Starts a lane that will work in `dir`; it ends when its future does.
     ///
+    /// A lane that panics ends there, and what it owns is dropped: let that drop tell whoever waits for
+    /// an answer of the lane.
+    ///
     /// # Errors
     /// If no thread or ring can be had; `lane` was not called then.
     fn spawn_lane(&self, name: &str, dir: &Path, lane: LaneFn) -> Result<()>;
 
-    /// Resolves after `time`.
+    /// Resolves after `time`, on any executor. Never early; a time that the clock cannot hold never comes.
+    ///
+    /// # Cancel safety
+    /// Dropping it forgets the deadline.
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
 
     /// Wall clock: time since the Unix epoch.
