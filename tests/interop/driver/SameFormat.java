@@ -47,6 +47,8 @@ final class SameFormat {
             if (name.endsWith(".checkpoint")) {
                 kb = checkpoint(kf, node);
                 ob = checkpoint(of, node);
+                String why = identity(of);
+                if (why != null) return why;
             } else if (name.endsWith("meta.properties")) {
                 kb = properties(kf);
                 ob = properties(of);
@@ -112,6 +114,25 @@ final class SameFormat {
             at += batch.sizeInBytes();
         }
         return bytes;
+    }
+
+    /** If the voters name this node, they name it with the directory id of its meta.properties. */
+    private static String identity(Path checkpoint) throws IOException {
+        java.util.Properties meta = new java.util.Properties();
+        Path file = checkpoint.getParent().getParent().resolve("meta.properties");
+        try (var in = Files.newInputStream(file)) {
+            meta.load(in);
+        }
+        for (MutableRecordBatch batch : MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(checkpoint))).batches()) {
+            if (!batch.isControlBatch()) continue;
+            for (Record r : batch) {
+                if (ControlRecordType.fromTypeId(ControlRecordType.parseTypeId(r.key())) != ControlRecordType.KRAFT_VOTERS) continue;
+                for (VotersRecord.Voter v : ControlRecordUtils.deserializeVotersRecord(r).voters())
+                    if (String.valueOf(v.voterId()).equals(meta.getProperty("node.id")) && !v.voterDirectoryId().toString().equals(meta.getProperty("directory.id")))
+                        return "the voters have directory id " + v.voterDirectoryId() + " for this node, " + file + " has " + meta.getProperty("directory.id");
+            }
+        }
+        return null;
     }
 
     private static void zero(byte[] bytes, int from, int length, org.apache.kafka.common.Uuid id) {
