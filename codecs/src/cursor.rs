@@ -114,28 +114,18 @@ impl<'a> Reader<'a> {
     /// An unsigned 32-bit varint.
     #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
-        match self.rest.split_first() {
-            Some((&byte, rest)) if byte < 0x80 => {
-                self.rest = rest;
-                Ok(u32::from(byte))
+        // Up to three bytes in place. The rest goes by value, so that the reader itself never has
+        // its address taken and stays in registers.
+        let (value, rest) = match *self.rest {
+            [a @ ..0x80, ref rest @ ..] => (u32::from(a), rest),
+            [a, b @ ..0x80, ref rest @ ..] => (u32::from(a & 0x7f) | u32::from(b) << 7, rest),
+            [a, b, c @ ..0x80, ref rest @ ..] => {
+                (u32::from(a & 0x7f) | u32::from(b & 0x7f) << 7 | u32::from(c) << 14, rest)
             }
-            _ => self.uvarint_long(),
-        }
-    }
-
-    fn uvarint_long(&mut self) -> Result<u32, DecodeError> {
-        let mut value = 0u32;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.u8().map_err(|_| DecodeError::BadVarint)?;
-            if shift == 28 && byte > 0x0f {
-                return Err(DecodeError::BadVarint);
-            }
-            value |= u32::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(DecodeError::BadVarint)
+            _ => uvarint_long(self.rest)?,
+        };
+        self.rest = rest;
+        Ok(value)
     }
 
     /// A zigzag 32-bit varint.
@@ -147,28 +137,12 @@ impl<'a> Reader<'a> {
     /// A zigzag 64-bit varint.
     #[inline]
     pub fn varlong(&mut self) -> Result<i64, DecodeError> {
-        match self.rest.split_first() {
-            Some((&byte, rest)) if byte < 0x80 => {
-                self.rest = rest;
-                Ok(varint::unzigzag64(u64::from(byte)))
-            }
-            _ => self.varlong_long(),
-        }
-    }
-
-    fn varlong_long(&mut self) -> Result<i64, DecodeError> {
-        let mut value = 0u64;
-        for shift in [0, 7, 14, 21, 28, 35, 42, 49, 56, 63] {
-            let byte = self.u8().map_err(|_| DecodeError::BadVarint)?;
-            if shift == 63 && byte > 1 {
-                return Err(DecodeError::BadVarint);
-            }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(varint::unzigzag64(value));
-            }
-        }
-        Err(DecodeError::BadVarint)
+        let (value, rest) = match *self.rest {
+            [a @ ..0x80, ref rest @ ..] => (u64::from(a), rest),
+            _ => uvarlong_long(self.rest)?,
+        };
+        self.rest = rest;
+        Ok(varint::unzigzag64(value))
     }
 
     /// Length of a compact string, bytes or array: `None` is null.
@@ -212,6 +186,44 @@ impl<'a> Reader<'a> {
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         self.nullable_bytes()?.ok_or(DecodeError::UnexpectedNull)
     }
+}
+
+/// Reads an unsigned 32-bit varint of any length off the front of `bytes`.
+#[cold]
+#[inline(never)]
+fn uvarint_long(mut bytes: &[u8]) -> Result<(u32, &[u8]), DecodeError> {
+    let mut value = 0u32;
+    for shift in [0, 7, 14, 21, 28] {
+        let Some((&byte, rest)) = bytes.split_first() else { break };
+        if shift == 28 && byte > 0x0f {
+            break;
+        }
+        bytes = rest;
+        value |= u32::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok((value, bytes));
+        }
+    }
+    Err(DecodeError::BadVarint)
+}
+
+/// Reads an unsigned 64-bit varint of any length off the front of `bytes`.
+#[cold]
+#[inline(never)]
+fn uvarlong_long(mut bytes: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
+    let mut value = 0u64;
+    for shift in [0, 7, 14, 21, 28, 35, 42, 49, 56, 63] {
+        let Some((&byte, rest)) = bytes.split_first() else { break };
+        if shift == 63 && byte > 1 {
+            break;
+        }
+        bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok((value, bytes));
+        }
+    }
+    Err(DecodeError::BadVarint)
 }
 
 /// Appends values to a byte vector. The counterpart of [`Reader`].

@@ -59,6 +59,9 @@ pub enum DecodeError {
     /// The compression id is none of the known ones.
     #[error("unknown compression id")]
     BadCompression,
+    /// A batch is compressed, which KRaft forbids.
+    #[error("batch is compressed")]
+    Compressed,
     /// The batch is compressed with a codec that this build leaves out.
     #[error("compression codec is not built in")]
     CompressionNotBuiltIn,

@@ -12,11 +12,24 @@
 )]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::unwrap_used))]
 
+pub mod batch;
+pub mod compress;
+pub mod control;
 pub mod crc;
 pub mod cursor;
+pub mod epochs;
 pub mod error;
+pub mod features;
+pub mod index;
 pub mod json;
-pub mod tagged;
+pub mod meta_properties;
 pub mod metadata;
+pub mod names;
+pub mod partition_metadata;
+pub mod properties;
+pub mod quorum;
+pub mod quoted;
+pub mod tagged;
+mod text_lines;
 pub mod uuid;
 pub mod varint;

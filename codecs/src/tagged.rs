@@ -86,6 +86,33 @@ impl<'a> IntoIterator for &UnknownTags<'a> {
     }
 }
 
+/// [`UnknownTags`] with its own copy of the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct UnknownTagsBuf {
+    raw: Box<[u8]>,
+    count: u32,
+}
+
+impl UnknownTagsBuf {
+    /// The fields, borrowed.
+    #[inline]
+    pub const fn as_tags(&self) -> UnknownTags<'_> {
+        UnknownTags { raw: &self.raw, count: self.count }
+    }
+
+    /// True if there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl From<UnknownTags<'_>> for UnknownTagsBuf {
+    fn from(tags: UnknownTags<'_>) -> UnknownTagsBuf {
+        UnknownTagsBuf { raw: tags.raw.into(), count: tags.count }
+    }
+}
+
 /// Iterator over [`UnknownTags`].
 #[derive(Clone, Debug)]
 pub struct UnknownTagsIter<'a> {
