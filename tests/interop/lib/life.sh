@@ -20,6 +20,7 @@ life_read_killed() { life_case read_killed; }
 life_we_hold() { life_case we_hold; }
 life_write() { life_case write_and_continue; }
 life_read_again() { life_case read_again; }
+life_write_killed() { life_case write_killed; }
 
 life_boot() { # NAME
     start_node "$1" "$life/server.properties"
@@ -96,20 +97,30 @@ we_hold() {
     wait "${node_pid[refused]}" 2>/dev/null
     unset 'node_pid[refused]'
     release_directory || { why="our own close failed: $(tail -1 "$life/hold.out")"; where=$life/hold.out; return 1; }
-    message=$(grep -m1 -oE 'Failed to acquire lock on file .lock in [^.]*\. [^.]*\.' "$life/refused.log" | sed "s#$life/##")
+    message=$(grep -m1 -oE 'Failed to acquire lock.*' "$life/refused.log" | sed "s#$life/##")
     said="Kafka refused to start: $message"
 }
 
-write_and_continue() {
-    local directory topic
+our_write() { # TOPIC [--abort]: sets topic, snapshot, written_end, written_epoch
+    local directory code out=$life/write-$1.json
     directory=$(sed -n 's/^directory\.id=//p' "$life/data/meta.properties")
-    "$interop_node" write "$life/data" --directory "$directory" --topic ours >"$life/write.json" 2>"$life/write.err" ||
-        { why="our write failed: $(tail -1 "$life/write.err")"; where=$life/write.err; return 1; }
-    topic=$(sed -n 's/.*"topicId":"\([^"]*\)".*/\1/p' "$life/write.json")
-    written_end=$(sed -n 's/.*"endOffset":\([0-9]*\).*/\1/p' "$life/write.json")
-    written_epoch=$(sed -n 's/.*"epochEntry":"\([^"]*\)".*/\1/p' "$life/write.json")
-    local snapshot
-    snapshot=$(sed -n 's/.*"snapshot":"\([^"]*\)".*/\1/p' "$life/write.json")
+    where=$life/write-$1.err
+    "$interop_node" write "$life/data" --node 1 --directory "$directory" --topic "$@" >"$out" 2>"$where"
+    code=$?
+    local expected=0
+    [ "${2:-}" != --abort ] || expected=134
+    [ "$code" -eq "$expected" ] || { why="our write ended with status $code: $(tail -1 "$where")"; return 1; }
+    topic=$(sed -n 's/.*"topicId":"\([^"]*\)".*/\1/p' "$out")
+    written_end=$(sed -n 's/.*"endOffset":\([0-9]*\).*/\1/p' "$out")
+    written_epoch=$(sed -n 's/.*"epochEntry":"\([^"]*\)".*/\1/p' "$out")
+    snapshot=$(sed -n 's/.*"snapshot":"\([^"]*\)".*/\1/p' "$out")
+    [ -n "$topic" ] && [ -n "$written_end" ] && [ -n "$written_epoch" ] && [ -n "$snapshot" ] && return 0
+    why="our write said: $(cat "$out")"
+    return 1
+}
+
+write_and_continue() {
+    our_write ours || return 1
 
     # The state that Kafka's classes read from our snapshot and the log behind it is the state they read from the log without it.
     copy_metadata "$life/data" "$life/with"
@@ -123,9 +134,9 @@ write_and_continue() {
 
     life_boot third || return 1
     grep -q "$snapshot" "$life/third.log" || { why="Kafka did not load our snapshot $snapshot"; return 1; }
-    life_client third topic ours-before 2 topic ours-after 1 topic-config ours-before retention.ms 123456789 \
+    life_client third topic ours 2 topic ours-after 2 topic-config ours retention.ms 123456789 \
         topic first-0 5 topic second-0 5 create after-us 3 broker-config log.cleaner.threads 2 || return 1
-    grep -q "\"topic\":\"ours-before\",\"id\":\"$topic\"" "$life/third.client" || { why="Kafka shows another topic id than ours, $topic"; where=$life/third.client; return 1; }
+    grep -q "\"topic\":\"ours\",\"id\":\"$topic\"" "$life/third.client" || { why="Kafka shows another topic id than ours, $topic"; where=$life/third.client; return 1; }
     no_faults "$life/third.log" && stop_node third || return 1
     said="Kafka loaded our snapshot $snapshot, describes the topics we wrote, wrote on behind our end $written_end"
 }
@@ -141,4 +152,17 @@ read_again() {
         *) why="our epoch '$written_epoch' is not among $(epochs_of "$life/again.load.json")"; return 1 ;;
     esac
     said="$lines of dump equal; open agrees: $found"
+}
+
+write_killed() { # Kafka has been in the directory since our last open; ours ends without any close, with space reserved behind the log
+    ulimit -c 0
+    our_write killed --abort || return 1
+    life_boot fourth || return 1
+    grep -q "$snapshot" "$life/fourth.log" || { why="Kafka did not load our snapshot $snapshot"; return 1; }
+    life_client fourth topic killed 2 topic killed-after 2 topic ours 2 topic after-us 3 create after-kill 1 || return 1
+    grep -q "\"topic\":\"killed\",\"id\":\"$topic\"" "$life/fourth.client" || { why="Kafka shows another topic id than ours, $topic"; where=$life/fourth.client; return 1; }
+    no_faults "$life/fourth.log" && stop_node fourth || return 1
+    copy_metadata "$life/data" "$life/last"
+    same_dump "$life/last" && same_log "$life/last" || return 1
+    said="nothing that we acknowledged before the kill is missing up to $written_end; $lines of dump equal; open agrees: $found"
 }
