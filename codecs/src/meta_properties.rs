@@ -263,6 +263,8 @@ mod tests {
         assert!(error.to_string().contains("version 3 is not known, known are 0 to 2"), "{error}");
         let error = parse("version=2\ncluster.id=Jk01gj4RQRegVl2GLqYuTg").unwrap_err();
         assert_eq!(error, MetaPropertiesError::MissingKey { key: "node.id", version: 2 });
+        let error = parse("version=1\ncluster.id=x\nbroker.id=1").unwrap_err();
+        assert_eq!(error.kafka_text(), "Failed to find node.id");
         let error = parse("version=one\nnode.id=1\ncluster.id=x").unwrap_err();
         assert_eq!(error.to_string(), "version is \"one\", expected a number");
         assert_eq!(error.kafka_text(), "Invalid meta.properties version string 'one'");
