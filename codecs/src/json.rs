@@ -329,7 +329,7 @@ mod tests {
         let out = text(|out| {
             let mut object = Object::begin(out);
             put_array(object.field("a"), [1, 2], |out, v: i32| put_int(out, v));
-            put_array(object.field("b"), [] as [i32; 0], |out, v| put_int(out, v));
+            put_array(object.field("b"), [] as [i32; 0], put_int);
             put_null(object.field("c"));
             put_bool(object.field("d"), true);
             object.end();

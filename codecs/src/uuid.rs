@@ -39,9 +39,7 @@ impl Uuid {
 
     /// The most significant 64 bits.
     pub const fn msb(&self) -> u64 {
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half is meant")]
-        let half = (u128::from_be_bytes(self.0) >> 64) as u64;
-        half
+        (u128::from_be_bytes(self.0) >> 64) as u64
     }
 
     /// The least significant 64 bits.
