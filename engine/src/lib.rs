@@ -3,6 +3,9 @@
 
 mod config;
 mod error;
+pub mod format;
+pub mod node;
+pub mod scram;
 mod sync;
 mod types;
 mod watermark;
