@@ -93,7 +93,7 @@ impl<'a, T: Element<'a>> Array<'a, T> {
     }
 
     /// Reads `count` elements and checks each of them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(reader: &mut Reader<'a>, count: usize) -> Result<Self, DecodeError> {
         // Kafka's rule, and the bound of all work here: an element takes at least one byte.
         if count > reader.len() {
@@ -107,6 +107,7 @@ impl<'a, T: Element<'a>> Array<'a, T> {
         Array::read_varying(reader, count)
     }
 
+    #[inline(never)]
     fn read_varying(reader: &mut Reader<'a>, count: usize) -> Result<Self, DecodeError> {
         let start = reader.rest();
         for _ in 0..count {
@@ -290,7 +291,7 @@ impl<T: Element<'static>> ArrayBuf<T> {
 impl<'a, T: Element<'a>> Field<'a> for Array<'a, T> {
     const NESTED: bool = T::NESTED;
 
-    #[inline]
+    #[inline(always)]
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let count = reader.compact_len()?.ok_or(DecodeError::UnexpectedNull)?;
         Array::read(reader, count)
@@ -326,7 +327,7 @@ impl<'a, T: Element<'a>> Field<'a> for Array<'a, T> {
 impl<'a, T: Element<'a>> Field<'a> for Option<Array<'a, T>> {
     const NESTED: bool = T::NESTED;
 
-    #[inline]
+    #[inline(always)]
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         match reader.compact_len()? {
             Some(count) => Ok(Some(Array::read(reader, count)?)),

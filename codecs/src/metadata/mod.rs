@@ -62,6 +62,23 @@ macro_rules! records {
             Unknown(UnknownRecord<'a>),
         }
 
+        /// One function a type, kept apart, so that the fields go from registers straight to where the
+        /// caller of [`MetadataRecord::decode`] wants them; inlined into one another they are copied.
+        #[allow(non_snake_case, reason = "named as the variants they make")]
+        mod decode_as {
+            use super::*;
+            $(
+                #[inline(never)]
+                pub(super) fn $variant(body: Reader<'_>, version: i16) -> Result<Framed<'_>, DecodeError> {
+                    let make = |record| Framed { record: MetadataRecord::$variant(record), version };
+                    match $record::read_untagged(body, version, make)? {
+                        Some(framed) => Ok(framed),
+                        None => $record::read_whole(body, version).map(make),
+                    }
+                }
+            )*
+        }
+
         /// Number, name and highest version of each type known, in ascending order of numbers.
         pub const RECORD_TYPES: &[(i16, &str, i16)] =
             &[$(($record::API_KEY, $record::TYPE_NAME, $record::HIGHEST_VERSION),)*];
@@ -71,22 +88,18 @@ macro_rules! records {
             fn decode_body(
                 api_key: u32,
                 version: u32,
-                mut reader: Reader<'a>,
+                reader: Reader<'a>,
             ) -> Result<Framed<'a>, DecodeError> {
                 // Both were checked to be at most 32,767.
                 let (Ok(key), Ok(version)) = (i16::try_from(api_key), i16::try_from(version)) else {
                     return Err(DecodeError::BadRecordType);
                 };
-                let record = match key {
+                match key {
                     $($record::API_KEY if version <= $record::HIGHEST_VERSION => {
-                        MetadataRecord::$variant($record::read_body(&mut reader, version)?)
+                        decode_as::$variant(reader, version)
                     })*
-                    _ => return Ok(unknown(api_key, version, reader.rest())),
-                };
-                if !reader.is_empty() {
-                    return Err(DecodeError::TrailingBytes);
+                    _ => Ok(unknown(api_key, version, reader.rest())),
                 }
-                Ok(Framed { record, version })
             }
 
             /// Kafka's number for this type of record.

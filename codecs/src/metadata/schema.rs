@@ -80,11 +80,11 @@ pub trait Field<'a>: Copy + PartialEq {
 }
 
 macro_rules! plain {
-    ($($ty:ty: $read:ident, $write:ident, $json:ident;)*) => {$(
+    ($($ty:ty: $from:expr, $write:ident, $json:ident;)*) => {$(
         impl<'a> Field<'a> for $ty {
-            #[inline]
+            #[inline(always)]
             fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-                reader.$read()
+                reader.array().map($from)
             }
             #[inline]
             fn write(&self, out: &mut impl Put) -> Result<(), EncodeError> {
@@ -104,14 +104,16 @@ macro_rules! plain {
 }
 
 plain! {
-    bool: bool, put_bool, put_bool;
-    i8: i8, put_i8, put_int;
-    i16: i16, put_i16, put_int;
-    u16: u16, put_u16, put_int;
-    i32: i32, put_i32, put_int;
-    i64: i64, put_i64, put_int;
-    f64: f64, put_f64, put_f64;
-    Uuid: uuid, put_uuid, put_uuid;
+    // Anything but zero is true, as in Kafka.
+    bool: |[byte]: [u8; 1]| byte != 0, put_bool, put_bool;
+    i8: i8::from_be_bytes, put_i8, put_int;
+    i16: i16::from_be_bytes, put_i16, put_int;
+    u16: u16::from_be_bytes, put_u16, put_int;
+    i32: i32::from_be_bytes, put_i32, put_int;
+    i64: i64::from_be_bytes, put_i64, put_int;
+    // Through the integer, which keeps every bit pattern.
+    f64: |bits| f64::from_bits(u64::from_be_bytes(bits)), put_f64, put_f64;
+    Uuid: Uuid, put_uuid, put_uuid;
 }
 
 impl<'a> Field<'a> for &'a str {
@@ -251,6 +253,20 @@ macro_rules! schema {
             pub const TYPE_NAME: &'static str = stringify!($type_name);
             /// The highest version known; the lowest is 0.
             pub const HIGHEST_VERSION: i16 = $last;
+
+            /// Reads a body that must fill `body`, tags and all, and does not mind its speed.
+            #[inline(never)]
+            pub(crate) fn read_whole(
+                body: $crate::cursor::Reader<'a>,
+                version: i16,
+            ) -> Result<Self, $crate::error::DecodeError> {
+                let mut reader = body;
+                let value = $name::read_with_tags(&mut reader, version)?;
+                if !reader.is_empty() {
+                    return Err($crate::error::DecodeError::TrailingBytes);
+                }
+                Ok(value)
+            }
         }
     };
     ($(#[$doc:meta])* $name:ident<'a> { $($fields:tt)* }) => {
@@ -263,7 +279,7 @@ macro_rules! schema {
             fn read(
                 reader: &mut $crate::cursor::Reader<'a>,
             ) -> Result<Self, $crate::error::DecodeError> {
-                $name::read_body(reader, 0)
+                $name::read_with_tags(reader, 0)
             }
 
             #[inline]
@@ -339,31 +355,36 @@ macro_rules! schema {
                 mask.count_ones()
             };
 
-            #[inline]
-            pub(crate) fn read_body(
+            /// The fields of a body that ends with an empty tag section, given to `make` in registers;
+            /// `None` if it ends in another way. This is the hot path of every start: a value that
+            /// is first put together in memory and then moved into its enum costs twice as much.
+            #[inline(always)]
+            #[allow(dead_code, reason = "nested structs are read with their tags at once")]
+            pub(crate) fn read_untagged<T>(
+                body: $crate::cursor::Reader<'a>,
+                version: i16,
+                make: impl FnOnce(Self) -> T,
+            ) -> Result<Option<T>, $crate::error::DecodeError> {
+                let mut body = body;
+                let reader = &mut body;
+                $(let $field: $ty = schema!(@read reader, version, $ty, [$($default)?] [$($since)?] [$($tag)?]);)*
+                if reader.rest() == [0] {
+                    return Ok(Some(make($name { $($field,)* unknown_tags: $crate::tagged::UnknownTags::EMPTY })));
+                }
+                Ok(None)
+            }
+
+            fn read_with_tags(
                 reader: &mut $crate::cursor::Reader<'a>,
                 version: i16,
             ) -> Result<Self, $crate::error::DecodeError> {
-                let mut value = Self::default();
-                $(schema!(@read value, reader, version, $field, $ty, [$($since)?] [$($tag)?]);)*
-                match reader.rest().split_first() {
-                    Some((0, rest)) => *reader = $crate::cursor::Reader::new(rest),
-                    _ => value.read_tags(reader, version)?,
-                }
-                Ok(value)
-            }
-
-            fn read_tags(
-                &mut self,
-                reader: &mut $crate::cursor::Reader<'a>,
-                version: i16,
-            ) -> Result<(), $crate::error::DecodeError> {
-                let unknown = $crate::tagged::read(reader, Self::KNOWN_TAGS, |tag, data| {
-                    $(schema!(@read_tag self, tag, data, version, $field, $ty, [$($since)?] [$($tag)?]);)*
+                $(let $field: $ty = schema!(@read reader, version, $ty, [$($default)?] [$($since)?] [$($tag)?]);)*
+                let mut value = $name { $($field,)* unknown_tags: $crate::tagged::UnknownTags::EMPTY };
+                value.unknown_tags = $crate::tagged::read(reader, Self::KNOWN_TAGS, |tag, data| {
+                    $(schema!(@read_tag value, tag, data, version, $field, $ty, [$($since)?] [$($tag)?]);)*
                     Err($crate::error::DecodeError::TagVersion)
                 })?;
-                self.unknown_tags = unknown;
-                Ok(())
+                Ok(value)
             }
 
             pub(crate) fn write_body(
@@ -483,13 +504,17 @@ macro_rules! schema {
     (@shown $self:ident, $defaults:ident, $field:ident, []) => { true };
     (@shown $self:ident, $defaults:ident, $field:ident, [$tag:literal]) => { $self.$field != $defaults.$field };
     // A tagged field is read with its section.
-    (@read $value:ident, $reader:ident, $version:ident, $field:ident, $ty:ty, [$($since:literal)?] [$tag:literal]) => {};
-    (@read $value:ident, $reader:ident, $version:ident, $field:ident, $ty:ty, [] []) => {
-        $value.$field = <$ty as $crate::metadata::schema::Field<'a>>::read($reader)?;
+    (@read $reader:ident, $version:ident, $ty:ty, [$($default:expr)?] [$($since:literal)?] [$tag:literal]) => {
+        schema!(@default $($default)?)
     };
-    (@read $value:ident, $reader:ident, $version:ident, $field:ident, $ty:ty, [$since:literal] []) => {
+    (@read $reader:ident, $version:ident, $ty:ty, [$($default:expr)?] [] []) => {
+        <$ty as $crate::metadata::schema::Field<'a>>::read($reader)?
+    };
+    (@read $reader:ident, $version:ident, $ty:ty, [$($default:expr)?] [$since:literal] []) => {
         if $version >= $since {
-            $value.$field = <$ty as $crate::metadata::schema::Field<'a>>::read($reader)?;
+            <$ty as $crate::metadata::schema::Field<'a>>::read($reader)?
+        } else {
+            schema!(@default $($default)?)
         }
     };
     (@read_tag $value:ident, $seen:ident, $data:ident, $version:ident, $field:ident, $ty:ty,
