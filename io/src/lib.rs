@@ -34,6 +34,8 @@
 #![deny(unsafe_code)]
 
 pub mod atomic;
+#[cfg(feature = "testing")]
+pub mod conformance;
 pub mod disk;
 pub mod error;
 pub mod lock;
@@ -46,6 +48,9 @@ mod portable;
 mod thread_rt;
 mod timer;
 #[cfg(all(target_os = "linux", feature = "uring"))]
+mod uring;
+#[cfg(not(all(target_os = "linux", feature = "uring")))]
+#[path = "uring/absent.rs"]
 mod uring;
 
 pub use disk::{Allocate, AppendSyncError, Disk, Entry, EntryKind, File, LocalFuture, OpenHow};

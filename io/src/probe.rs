@@ -1,16 +1,23 @@
 //! Which back end works in a directory, and why.
 //!
 //! `Auto` never measures: two runs on one machine take the same back end. It follows the table
-//! [`FILE_SYSTEMS`] and asks the kernel for a ring only where the table says that one is worth it.
+//! `FILE_SYSTEMS` and asks the kernel for a ring only where the table says that one is worth it.
 //! Asking means a ring, a write, a sync and a read on a file in the very directory; the file loses its
 //! name before the first byte goes to it, so that no failure leaves it behind.
 
-use crate::error::IoError;
+use crate::disk::{AppendSyncError, Disk, File, OpenHow};
+use crate::error::{IoError, IoErrorKind, Op};
+use crate::uring::Ring;
+use bytes::{Bytes, BytesMut};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 /// The environment variable that [`BackendChoice::from_env_or`] reads.
 pub const BACKEND_ENV: &str = "KRAFTLOG_IO";
@@ -54,7 +61,7 @@ impl BackendChoice {
 /// The back end that was taken. `Display` is one line for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackendReport {
-    /// `portable` or `uring`, as [`Disk::backend`](crate::Disk::backend).
+    /// `portable` or `uring`, as [`Disk::backend`].
     pub backend: &'static str,
     /// Why `Auto` took it; `None` if it was asked for.
     pub reason: Option<String>,
@@ -123,9 +130,7 @@ pub enum UringRefusal {
 
 impl UringRefusal {
     /// The refusal that an error of the ring stands for; `None` if it is about the disk and not the ring.
-    #[cfg(all(target_os = "linux", feature = "uring"))]
     fn from_operation(error: &io::Error) -> Option<UringRefusal> {
-        use rustix::io::Errno;
         Some(match error.raw_os_error().map(Errno::from_raw_os_error)? {
             Errno::PERM | Errno::ACCESS => UringRefusal::Forbidden,
             Errno::NOSYS => UringRefusal::NoKernelSupport,
@@ -136,7 +141,6 @@ impl UringRefusal {
     }
 
     /// The refusal that an error of making the ring stands for.
-    #[cfg(all(target_os = "linux", feature = "uring"))]
     fn from_start(error: io::Error) -> UringRefusal {
         UringRefusal::from_operation(&error).unwrap_or_else(|| UringRefusal::Failed(Arc::new(error)))
     }
@@ -146,7 +150,6 @@ impl UringRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Portable,
-    #[cfg(all(target_os = "linux", feature = "uring"))]
     Uring,
 }
 
@@ -180,7 +183,7 @@ const UNKNOWN_FILE_SYSTEM: FileSystem = FileSystem { magic: 0, name: "this file 
 
 #[cfg(target_os = "linux")]
 fn file_system(dir: &Path) -> Result<FileSystem, IoError> {
-    let stat = rustix::fs::statfs(dir).map_err(|e| IoError::new(crate::Op::Stat, dir, e))?;
+    let stat = rustix::fs::statfs(dir).map_err(|e| IoError::new(Op::Stat, dir, e))?;
     // The field is signed or unsigned, 32 or 64 bits, by architecture; the magic numbers have 32 bits.
     let magic = stat.f_type as u32;
     Ok(FILE_SYSTEMS.iter().find(|f| f.magic == magic).copied().unwrap_or(UNKNOWN_FILE_SYSTEM))
@@ -195,8 +198,6 @@ fn file_system(_dir: &Path) -> Result<FileSystem, IoError> {
 #[derive(Debug)]
 enum Trouble {
     Refused(UringRefusal),
-    // Other builds have no probe that could meet the disk.
-    #[cfg_attr(not(all(target_os = "linux", feature = "uring")), expect(dead_code, reason = "see above"))]
     Disk(IoError),
 }
 
@@ -219,7 +220,6 @@ pub(crate) fn choose(dir: &Path, choice: BackendChoice) -> Result<(Backend, Back
 fn report(backend: Backend, reason: Option<String>) -> (Backend, BackendReport) {
     let name = match backend {
         Backend::Portable => "portable",
-        #[cfg(all(target_os = "linux", feature = "uring"))]
         Backend::Uring => "uring",
     };
     (backend, BackendReport { backend: name, reason })
@@ -242,26 +242,22 @@ fn decide(at: FileSystem, probe: impl FnOnce() -> Result<Backend, Trouble>) -> (
     }
 }
 
-#[cfg(not(all(target_os = "linux", feature = "uring")))]
-fn uring(_dir: &Path) -> Result<Backend, Trouble> {
-    Err(Trouble::Refused(UringRefusal::NotBuilt))
-}
-
 /// Whether a ring can be had and works in `dir`. On a thread of its own, so that a kernel that never
 /// answers does not take the caller with it.
-#[cfg(all(target_os = "linux", feature = "uring"))]
 fn uring(dir: &Path) -> Result<Backend, Trouble> {
-    use std::sync::mpsc::{RecvTimeoutError, sync_channel};
     /// A sync on a busy disk may take seconds; a ring that hangs would take for ever.
     const TIMEOUT_SECONDS: u64 = 10;
 
+    if !Ring::BUILT {
+        return Err(Trouble::Refused(UringRefusal::NotBuilt));
+    }
     let path = dir.join(PROBE_FILE);
     let (answer, answered) = sync_channel(1);
     std::thread::Builder::new()
         .name("kraftlog-probe".into())
         .spawn(move || drop(answer.send(probe(&path))))
-        .map_err(|e| Trouble::Disk(IoError::new(crate::Op::StartLane, dir, e)))?;
-    match answered.recv_timeout(std::time::Duration::from_secs(TIMEOUT_SECONDS)) {
+        .map_err(|e| Trouble::Disk(IoError::new(Op::StartLane, dir, e)))?;
+    match answered.recv_timeout(Duration::from_secs(TIMEOUT_SECONDS)) {
         Ok(answer) => answer.map(|()| Backend::Uring),
         Err(RecvTimeoutError::Timeout) => {
             Err(Trouble::Refused(UringRefusal::TimedOut { seconds: TIMEOUT_SECONDS }))
@@ -272,13 +268,7 @@ fn uring(dir: &Path) -> Result<Backend, Trouble> {
     }
 }
 
-#[cfg(all(target_os = "linux", feature = "uring"))]
 fn probe(path: &Path) -> Result<(), Trouble> {
-    use crate::disk::{AppendSyncError, Disk};
-    use crate::uring::Ring;
-    use bytes::{Bytes, BytesMut};
-    use std::rc::Rc;
-
     const CONTENT: &[u8] = &[0x6B; 512];
 
     // An error of an operation is either one of the ring or one of the disk.
@@ -308,13 +298,7 @@ fn probe(path: &Path) -> Result<(), Trouble> {
 
 /// A new file that has lost its name again. Another probe may be at work in the same directory, so
 /// that either may find or remove the other's name.
-#[cfg(all(target_os = "linux", feature = "uring"))]
-async fn nameless(
-    disk: &dyn crate::disk::Disk,
-    path: &Path,
-) -> Result<std::rc::Rc<dyn crate::disk::File>, IoError> {
-    use crate::disk::OpenHow;
-    use crate::error::IoErrorKind;
+async fn nameless(disk: &dyn Disk, path: &Path) -> Result<Rc<dyn File>, IoError> {
     const ATTEMPTS_MAX: usize = 100;
 
     let mut attempt = 1;
@@ -330,3 +314,7 @@ async fn nameless(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "probe_tests.rs"]
+mod tests;

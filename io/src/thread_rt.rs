@@ -11,6 +11,7 @@ use crate::portable::PortableDisk;
 use crate::probe::{self, Backend, BackendChoice, BackendError, BackendReport};
 use crate::rt::{BoxFuture, LaneFn, Rt};
 use crate::timer::{self, Sleep};
+use crate::uring::Ring;
 use std::any::Any;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -108,16 +109,14 @@ impl Rt for ThreadRt {
 /// What drives one lane on its thread.
 enum Engine {
     Portable,
-    #[cfg(all(target_os = "linux", feature = "uring"))]
-    Uring(crate::uring::Ring),
+    Uring(Ring),
 }
 
 impl Engine {
     fn start(backend: Backend, may_fall_back: bool, name: &str) -> std::io::Result<Engine> {
         match backend {
             Backend::Portable => Ok(Engine::Portable),
-            #[cfg(all(target_os = "linux", feature = "uring"))]
-            Backend::Uring => match crate::uring::Ring::new() {
+            Backend::Uring => match Ring::new() {
                 Ok(ring) => Ok(Engine::Uring(ring)),
                 // The probe had a ring, this lane has none: memory or handles ran out in between.
                 Err(error) if may_fall_back => {
@@ -132,7 +131,6 @@ impl Engine {
     fn run(self, lane: LaneFn) -> std::result::Result<(), Box<dyn Any + Send>> {
         match self {
             Engine::Portable => executor::block_on(guarded(lane, PortableDisk::new())),
-            #[cfg(all(target_os = "linux", feature = "uring"))]
             Engine::Uring(ring) => {
                 let _inside = Inside::enter();
                 ring.run(|disk| guarded(lane, disk))

@@ -1,0 +1,95 @@
+//! Every back end shows the same behaviours. A back end or a behaviour that cannot be had here is
+//! reported as not run, never as passed.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use kraftlog_io::conformance::{Outcome, behaviours};
+use kraftlog_io::{BackendChoice, BackendError, ThreadRt};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::mpsc::channel;
+
+/// Runs the whole list on one back end, each behaviour on a lane of its own.
+fn run(choice: BackendChoice, backend: &str) {
+    let mut held = 0;
+    for behaviour in behaviours() {
+        let dir = tempfile::tempdir().unwrap();
+        let rt = match ThreadRt::open(dir.path(), choice) {
+            Ok((rt, report)) => {
+                assert_eq!(report.backend, backend);
+                rt
+            }
+            Err(BackendError::Unsupported { reason }) => {
+                println!("not run: back end {backend}: {reason}");
+                return;
+            }
+            Err(error) => panic!("{backend}: {error:?}"),
+        };
+        let (answer, answered) = channel();
+        let (run, path) = (behaviour.run, dir.path().to_path_buf());
+        rt.spawn_lane(
+            "conformance",
+            dir.path(),
+            Box::new(move |disk| {
+                Box::pin(async move {
+                    let backend = disk.backend();
+                    let _ = answer.send((backend, run(disk, path).await));
+                })
+            }),
+        )
+        .unwrap();
+        match answered.recv() {
+            Ok((on, Outcome::Held)) => {
+                assert_eq!(on, backend);
+                held += 1;
+            }
+            Ok((_, Outcome::NotRun(reason))) => println!("not run: {backend}: {}: {reason}", behaviour.name),
+            Err(_) => panic!("{backend} does not hold: {} (its panic is above)", behaviour.name),
+        }
+    }
+    println!("{backend}: {held} of {} behaviours held", behaviours().len());
+}
+
+#[test]
+fn portable_shows_every_behaviour() {
+    run(BackendChoice::Portable, "portable");
+}
+
+#[test]
+fn uring_shows_every_behaviour() {
+    run(BackendChoice::Uring, "uring");
+}
+
+/// Root may do everything, so the behaviours about permissions need another user.
+#[test]
+fn every_behaviour_holds_for_a_user_who_may_not_do_everything() {
+    if !rustix::process::geteuid().is_root() {
+        // The tests above ran as such a user.
+        return;
+    }
+    const NOBODY: u32 = 65534;
+    let exe = std::env::current_exe().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    // A copy, because a build directory below root's home is closed to others.
+    let copy = home.path().join("conformance");
+    std::fs::copy(&exe, &copy).unwrap();
+    let output = Command::new(&copy)
+        .args(["shows_every_behaviour", "--nocapture", "--test-threads=1"])
+        .env("TMPDIR", home.path())
+        .current_dir(home.path())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output();
+    match output {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            println!("{text}");
+            assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(!text.contains("no mode keeps root out"), "the child still is root");
+            assert!(text.contains("2 passed"), "the child ran something else: {text}");
+        }
+        Err(error) => println!("not run: the list as another user than root: {error}"),
+    }
+}
