@@ -1,1 +1,3 @@
-//! placeholder
+//! What the tests across the crates share.
+
+pub mod fixtures;
