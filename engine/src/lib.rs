@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod control;
 mod error;
 pub mod format;
 pub mod node;
 pub mod scram;
+pub mod snapshot;
 mod sync;
 mod types;
 mod watermark;
