@@ -1,8 +1,12 @@
 //! The traits [`Disk`] and [`File`], in whole operations with owned buffers.
 //!
 //! A disk belongs to one lane: it is made on the lane's thread and need not be `Send` (tokio-uring's
-//! is not). Every operation is a future of that lane. Dropping one before it resolves loses the
-//! answer, never the safety: buffers are owned by the operation until the kernel is done with them.
+//! is not). Every operation is a future of that lane, and does nothing before its first poll.
+//! Dropping one after that loses the answer, never the safety: buffers are owned by the operation until
+//! the kernel is done with them, a write or sync that has begun runs to its end, and only the steps
+//! that were to follow it are left out.
+//!
+//! Every error names the operation and the path that really failed.
 //!
 //! The orders of syncs that several files need (replace, publish) are built once, in `atomic`,
 //! from the single steps here, so that each back end gets the same order and a simulated disk can
@@ -119,10 +123,12 @@ pub trait File {
     fn len<'a>(&'a self) -> LocalFuture<'a, Result<u64>>;
 
     /// Reads up to `len` bytes at `position` and appends them to `buf`; fewer only at end of file.
-    /// Gives the buffer back.
+    /// Gives the buffer back. Room for all of `len` is reserved at once: bound it before, if it comes
+    /// from a file.
     fn read_at<'a>(&'a self, position: u64, len: usize, buf: BytesMut) -> LocalFuture<'a, Result<BytesMut>>;
 
-    /// Writes all buffers back to back at `position`, or fails. Not durable.
+    /// Writes all buffers back to back at `position`. Not durable. If it fails, any part of them may
+    /// be there.
     fn write_at<'a>(&'a self, position: u64, bufs: Vec<Bytes>) -> LocalFuture<'a, Result<()>>;
 
     /// Writes all buffers back to back at `position`, calls `written` when the bytes can be read
@@ -134,13 +140,18 @@ pub trait File {
         written: Box<dyn FnOnce() + 'a>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>>;
 
-    /// Makes content and length durable (`fdatasync`).
+    /// Makes content and length durable (`fdatasync`). After a failure nothing is known of what was
+    /// written since the last sync, and another sync may succeed without having written it: never ask
+    /// twice.
     fn sync_data<'a>(&'a self) -> LocalFuture<'a, Result<()>>;
 
-    /// Makes content and all metadata durable (`fsync`).
+    /// Makes content and all metadata durable (`fsync`). A failure means what it means for
+    /// [`sync_data`](File::sync_data).
     fn sync_all<'a>(&'a self) -> LocalFuture<'a, Result<()>>;
 
-    /// Reserves `[position, position + len)`. A file system that cannot answers `Unsupported`.
+    /// Reserves `[position, position + len)`; what is there stays. A file system that cannot answers
+    /// [`Unsupported`](IoErrorKind::Unsupported). If it fails for want of space, a part may be reserved
+    /// and the file longer than it was.
     fn allocate<'a>(&'a self, how: Allocate, position: u64, len: u64) -> LocalFuture<'a, Result<()>>;
 
     /// Cuts or extends (with zeros) to `len` bytes. Durable after a sync.

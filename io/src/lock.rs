@@ -91,6 +91,11 @@ impl DirLock {
     /// [`LockError::Locked`] if it is held; [`LockError::Io`] with the path of the directory if that
     /// cannot be looked at or is none, with that of the lock file if that cannot be made or locked.
     pub fn acquire(dir: &Path) -> std::result::Result<DirLock, LockError> {
+        DirLock::acquire_with(dir, || {})
+    }
+
+    /// `opened` is called between opening the lock file and locking it, for tests to get in between.
+    fn acquire_with(dir: &Path, mut opened: impl FnMut()) -> std::result::Result<DirLock, LockError> {
         let dir_id = dir_id(dir)?;
         let locked = |holder_pid, this_process| LockError::Locked {
             path: dir.to_path_buf(),
@@ -110,6 +115,7 @@ impl DirLock {
                 .truncate(false)
                 .open(&path)
                 .map_err(|e| IoError::new(Op::Lock, &path, e))?;
+            opened();
             match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::ACCESS | Errno::AGAIN) => return Err(locked(holder(&file, &path)?, false)),
@@ -205,5 +211,36 @@ fn conflict(file: &File, path: &Path) -> Result<Option<Option<u32>>> {
         Ok(None) => Ok(None),
         Ok(Some(lock)) => Ok(Some(lock.pid.and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok()))),
         Err(e) => Err(IoError::new(Op::Lock, path, e)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_on_a_file_that_was_deleted_meanwhile_is_tried_again_on_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOCK_FILE);
+        let mut times = 0;
+        let lock = DirLock::acquire_with(dir.path(), || {
+            // The holder lets go between our opening and our locking, twice.
+            times += 1;
+            if times <= 2 {
+                fs::remove_file(&path).unwrap();
+            }
+        });
+        assert!(lock.unwrap().is_intact());
+        assert_eq!(times, 3);
+    }
+
+    #[test]
+    fn a_lock_file_that_never_stays_is_somebody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOCK_FILE);
+        let lock = DirLock::acquire_with(dir.path(), || fs::remove_file(&path).unwrap());
+        assert!(matches!(lock, Err(LockError::Locked { this_process: false, .. })), "{lock:?}");
+        // And nothing of the attempts is left in the registry.
+        drop(DirLock::acquire(dir.path()).unwrap());
     }
 }

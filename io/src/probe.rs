@@ -10,6 +10,7 @@ use crate::error::{IoError, IoErrorKind, Op};
 use crate::uring::Ring;
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -124,8 +125,8 @@ pub enum UringRefusal {
         seconds: u64,
     },
     /// Anything else.
-    #[error("io_uring failed: {0}")]
-    Failed(Arc<io::Error>),
+    #[error("io_uring failed")]
+    Failed(#[source] Arc<io::Error>),
 }
 
 impl UringRefusal {
@@ -234,12 +235,23 @@ fn decide(at: FileSystem, probe: impl FnOnce() -> Result<Backend, Trouble>) -> (
         None => (Backend::Portable, format!("the gain of io_uring on {name} has not been measured")),
         Some(true) => match probe() {
             Ok(backend) => (backend, format!("io_uring is faster on {name}")),
-            Err(Trouble::Refused(reason)) => (Backend::Portable, reason.to_string()),
+            Err(Trouble::Refused(reason)) => (Backend::Portable, with_causes(&reason)),
             Err(Trouble::Disk(error)) => {
-                (Backend::Portable, format!("the probe of io_uring {error}: {}", error.cause))
+                (Backend::Portable, format!("the probe of io_uring {}", with_causes(&error)))
             }
         },
     }
+}
+
+/// An error and its causes on one line, for a report that has no chain.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// Whether a ring can be had and works in `dir`. On a thread of its own, so that a kernel that never

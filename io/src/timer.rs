@@ -4,10 +4,11 @@
 //! says so there. A sleep that is dropped takes its entry with it: there are never more entries than
 //! sleeping futures.
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
@@ -69,8 +70,12 @@ impl Timer {
                 due.push(first.remove());
             }
             if !due.is_empty() {
-                // Wakers are foreign code: never under the lock.
-                parking_lot::MutexGuard::unlocked(&mut sleepers, || due.drain(..).for_each(Waker::wake));
+                // Wakers are foreign code: never under the lock, and a panic of one is not ours.
+                MutexGuard::unlocked(&mut sleepers, || {
+                    for waker in due.drain(..) {
+                        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                    }
+                });
                 continue;
             }
             match sleepers.by_deadline.first_key_value() {

@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use kraftlog_io::conformance::{Outcome, behaviours};
-use kraftlog_io::{BackendChoice, BackendError, ThreadRt};
+use kraftlog_io::rt::block_on;
+use kraftlog_io::{BackendChoice, BackendError, OpenHow, PortableDisk, ThreadRt, atomic};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::channel;
 
@@ -59,6 +61,24 @@ fn portable_shows_every_behaviour() {
 #[test]
 fn uring_shows_every_behaviour() {
     run(BackendChoice::Uring, "uring");
+}
+
+/// A disk cannot tell a mode, so this looks at the files themselves.
+#[test]
+fn files_have_the_mode_that_was_asked_for_whatever_was_left_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = PortableDisk::new();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let path = dir.path().join("file");
+    block_on(async {
+        let left_over = atomic::temporary(&path);
+        let file = disk.open(&left_over, OpenHow::CreateNew { mode: 0o640 }).await.unwrap();
+        assert_eq!(mode(&left_over), 0o640);
+        file.set_mode(0o400).await.unwrap();
+        assert_eq!(mode(&left_over), 0o400);
+        atomic::replace(&*disk, &path, b"content", 0o600).await.unwrap();
+        assert_eq!(mode(&path), 0o600);
+    });
 }
 
 /// Root may do everything, so the behaviours about permissions need another user.
