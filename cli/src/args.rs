@@ -5,6 +5,7 @@
 //! the lines of that file. A usage error there has Kafka's sentence in clap's layout and Kafka's exit
 //! code 1; in the other commands it has clap's sentence and 2.
 
+use crate::commands::dump::DumpArgs;
 use crate::exit::Exit;
 use crate::output::OutputFormat;
 use clap::builder::ValueParser;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     FeatureDependencies(FeatureDependenciesArgs),
     /// Print a random id.
     RandomUuid,
+    /// Show what stands in segments, checkpoints and indexes.
+    Dump(DumpArgs),
 }
 
 #[derive(Args)]

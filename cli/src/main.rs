@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod dump;
 mod exit;
 mod output;
 
@@ -34,6 +35,7 @@ fn run(command: &Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::VersionMapping(args) => commands::version_mapping::run(args, out),
         Command::FeatureDependencies(args) => commands::feature_dependencies::run(args, out),
         Command::RandomUuid => commands::random_uuid::run(out),
+        Command::Dump(args) => commands::dump::run(args, out),
     }
 }
 
