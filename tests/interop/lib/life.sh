@@ -53,10 +53,15 @@ kafka_holds() {
     code=$?
     [ $code -eq 4 ] || { why="our open of a running node's directory ended with status $code: $(tail -1 "$life/locked.err")"; return 1; }
     grep -q "$life/data" "$life/locked.err" || { why="the refusal does not name the directory: $(tail -1 "$life/locked.err")"; return 1; }
-    "$kraftlog" format -c "$life/server.properties" -t "$cluster_id" --standalone --ignore-formatted >"$life/locked-format.out" 2>"$life/locked-format.err"
+    # The same arguments again, and over an identity that somebody removed under the running node.
+    "$kraftlog" format -c "$life/server.properties" -t "$cluster_id" --standalone >"$life/format-again.out" 2>"$life/format-again.err" &&
+        { why="kraftlog format was not refused on a running node's directory"; return 1; }
+    mv "$life/data/meta.properties" "$life/meta.properties"
+    "$kraftlog" format -c "$life/server.properties" -t "$cluster_id" --standalone >"$life/format-anew.out" 2>"$life/format-anew.err"
     code=$?
-    [ $code -ne 0 ] || { why="kraftlog format was not refused on a running node's directory"; return 1; }
-    grep -qi 'lock' "$life/locked-format.err" || { why="kraftlog format does not speak of the lock: $(tail -1 "$life/locked-format.err")"; return 1; }
+    [ ! -e "$life/data/meta.properties" ] || code=0
+    mv "$life/meta.properties" "$life/data/meta.properties"
+    [ $code -ne 0 ] || { why="kraftlog format gave a running node's directory a new identity"; return 1; }
     [ "$before" = "$(cksum <"$life/data/meta.properties")" ] || { why="a refused command changed meta.properties"; return 1; }
     kill -0 "${node_pid[first]}" 2>/dev/null || { why="the node died meanwhile"; return 1; }
     said="open and format refused while Kafka runs ($(tail -1 "$life/locked.err" | sed "s#$life/##" | cut -c1-160))"
