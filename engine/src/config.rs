@@ -1,6 +1,6 @@
 //! Every option of the log, with default and bounds.
 
-use crate::types::NodeId;
+use crate::types::{NodeId, VoterSet};
 
 /// What this node is to the quorum; recovery depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,6 +38,8 @@ pub struct LogConfig {
     pub node_id: Option<NodeId>,
     /// Cluster id of this node. With it, a `quorum-state` of version 0 that names another one is refused.
     pub cluster_id: Option<String>,
+    /// Voters of `controller.quorum.voters`: they count while no voter set is in the log.
+    pub static_voters: Option<VoterSet>,
     /// A segment is rolled before it would grow beyond this (`metadata.log.segment.bytes`).
     pub segment_bytes_max: u64,
     /// A segment is rolled when a batch is so much younger than the segment's first
@@ -69,6 +71,7 @@ impl Default for LogConfig {
             role: Role::Voter,
             node_id: None,
             cluster_id: None,
+            static_voters: None,
             segment_bytes_max: 1 << 30,
             segment_ms: 7 * 24 * 60 * 60 * 1000,
             batch_bytes_max: 8 << 20,

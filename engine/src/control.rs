@@ -195,6 +195,11 @@ impl ControlHistory {
         Ok(changed)
     }
 
+    /// Nothing that matters here lies below `end`: for open, which feeds only the batches that do.
+    pub(crate) fn known_up_to(&mut self, end: Offset) {
+        self.next = self.next.max(end);
+    }
+
     /// The log was cut to `end`: forgets what was said at or above it.
     pub fn truncate_to(&mut self, end: Offset) {
         self.voters.truncate(end);

@@ -8,9 +8,7 @@
 
 use crate::error::{ErrorKind, io_kind};
 use crate::sync::{AtomicBool, Mutex, Ordering};
-use kraftlog_io::lock::{DirLock, LockError};
-use kraftlog_io::thread_rt::{BackendChoice, BackendError, BackendReport, ThreadRt};
-use kraftlog_io::{IoError, Rt};
+use kraftlog_io::{BackendChoice, BackendError, BackendReport, DirLock, LockError, Rt, ThreadRt};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -21,39 +19,23 @@ use std::task::{Poll, Waker};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirError {
-    /// A running node, another tool, or another handle in this process has it.
-    #[error("{} is locked{}: stop what uses the directory first", path.display(), holder(*holder_pid, *this_process))]
-    Locked {
-        /// The lock file.
-        path: PathBuf,
-        /// Process that holds it, if the system tells.
-        holder_pid: Option<u32>,
-        /// True if it is this very process.
-        this_process: bool,
-    },
+    /// A running node, another tool, or another handle in this process has it; or it has no lock to take.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The back end asked for cannot be had here.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// The directory is missing, is no directory, or cannot be written.
-    #[error(transparent)]
-    Io(#[from] IoError),
-}
-
-fn holder(pid: Option<u32>, this_process: bool) -> String {
-    match (pid, this_process) {
-        (_, true) => " by another handle in this process".to_string(),
-        (Some(pid), _) => format!(" by process {pid}"),
-        (None, _) => " by another process".to_string(),
-    }
 }
 
 impl DirError {
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            DirError::Locked { .. } => ErrorKind::Locked,
+            DirError::Lock(LockError::Io(cause)) | DirError::Backend(BackendError::Io(cause)) => {
+                io_kind(cause)
+            }
+            DirError::Lock(_) => ErrorKind::Locked,
             DirError::Backend(_) => ErrorKind::Unsupported,
-            DirError::Io(cause) => io_kind(cause),
         }
     }
 }
@@ -71,8 +53,10 @@ pub(crate) struct DirInner {
     path: PathBuf,
     rt: Arc<dyn Rt>,
     backend: BackendReport,
-    /// One log at a time.
+    /// One log at a time...
     log_open: AtomicBool,
+    /// ...and only its lanes are left of it.
+    log_draining: AtomicBool,
     use_: Arc<Use>,
     _lock: Arc<DirLock>,
     /// Last field: tells those who wait once the lock is free.
@@ -130,19 +114,20 @@ fn in_use() -> &'static Mutex<HashMap<PathBuf, Weak<Use>>> {
 }
 
 impl MetadataDir {
-    /// Takes the directory's lock, as a running Kafka would (behaviour.md B-24), and picks the back end.
+    /// Takes the directory's lock, as a running Kafka would (behaviour.md B-24), and picks the back end:
+    /// `KRAFTLOG_IO` if it is set, else `choice`.
     ///
     /// If an earlier log of this process still drains in the directory, this waits for it.
     ///
     /// # Errors
-    /// [`DirError::Locked`] if a process, or a handle in this one, has the directory;
+    /// [`DirError::Lock`] if a process, or a handle in this one, has the directory;
     /// [`DirError::Backend`] if `choice` asks for what this machine lacks.
     ///
     /// # Cancel safety
     /// Dropping the future frees what it had taken.
     pub async fn open(path: &Path, choice: BackendChoice) -> Result<MetadataDir, DirError> {
         let lock = lock(path).await?;
-        let (rt, backend) = ThreadRt::open(path, choice)?;
+        let (rt, backend) = ThreadRt::open(path, BackendChoice::from_env_or(choice)?)?;
         Ok(MetadataDir::held(path, rt, backend, lock))
     }
 
@@ -158,7 +143,11 @@ impl MetadataDir {
     ///
     /// # Errors
     /// Those of [`open`](MetadataDir::open), back ends aside.
-    pub async fn with_rt(path: &Path, rt: Arc<dyn Rt>, backend: BackendReport) -> Result<MetadataDir, DirError> {
+    pub async fn with_rt(
+        path: &Path,
+        rt: Arc<dyn Rt>,
+        backend: BackendReport,
+    ) -> Result<MetadataDir, DirError> {
         let lock = lock(path).await?;
         Ok(MetadataDir::held(path, rt, backend, lock))
     }
@@ -190,6 +179,7 @@ impl MetadataDir {
             rt,
             backend,
             log_open: AtomicBool::new(false),
+            log_draining: AtomicBool::new(false),
             use_: Arc::clone(&use_),
             _lock: lock,
             _freed: Freed(use_),
@@ -218,20 +208,25 @@ impl MetadataDir {
 }
 
 impl DirInner {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(crate) fn rt(&self) -> &Arc<dyn Rt> {
-        &self.rt
-    }
-
     /// Claims the directory for one log; the lease frees it.
     pub(crate) fn claim_log(self: &Arc<DirInner>) -> Option<LogLease> {
         match self.log_open.swap(true, Ordering::SeqCst) {
             true => None,
-            false => Some(LogLease { dir: Arc::clone(self) }),
+            false => {
+                self.log_draining.store(false, Ordering::SeqCst);
+                Some(LogLease { dir: Arc::clone(self) })
+            }
         }
+    }
+
+    /// The last handle of the log is gone.
+    pub(crate) fn log_drains(&self) {
+        self.log_draining.store(true, Ordering::SeqCst);
+    }
+
+    /// True if waiting for [`log_freed`](DirInner::log_freed) has an end.
+    pub(crate) fn log_is_draining(&self) -> bool {
+        self.log_draining.load(Ordering::SeqCst) || !self.log_open.load(Ordering::SeqCst)
     }
 
     /// Waits for the change that frees the log's place, if only lanes are left of it.
@@ -255,12 +250,6 @@ pub(crate) struct LogLease {
     dir: Arc<DirInner>,
 }
 
-impl LogLease {
-    pub(crate) fn dir(&self) -> &Arc<DirInner> {
-        &self.dir
-    }
-}
-
 impl Drop for LogLease {
     fn drop(&mut self) {
         self.dir.log_open.store(false, Ordering::SeqCst);
@@ -275,14 +264,14 @@ async fn lock(path: &Path) -> Result<Arc<DirLock>, DirError> {
         let used = used_here(path);
         match DirLock::acquire(path) {
             Ok(lock) => return Ok(Arc::new(lock)),
-            Err(LockError::Locked { path: lock_path, holder_pid, this_process }) => {
+            Err(error @ LockError::Locked { .. }) => {
                 let draining = used.filter(|used| used.handles_gone.load(Ordering::SeqCst));
                 match draining {
                     Some(used) => used.freed().await,
-                    None => return Err(DirError::Locked { path: lock_path, holder_pid, this_process }),
+                    None => return Err(error.into()),
                 }
             }
-            Err(LockError::Io(cause)) => return Err(DirError::Io(cause)),
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -27,7 +27,9 @@ pub enum ErrorKind {
 
 /// The directory is fenced: a sync failed, or nobody knows whether it did. The first cause is kept.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("nothing more is written in this directory after a failed or unknown sync; open it again to find out what is durable")]
+#[error(
+    "nothing more is written in this directory after a failed or unknown sync; open it again to find out what is durable"
+)]
 pub struct Fenced {
     /// The failure that came first.
     #[source]

@@ -83,7 +83,9 @@ pub enum AppendError {
         cause: DecodeError,
     },
     /// The batch is larger than a leader may write.
-    #[error("batch of {bytes} bytes and {records} records is too large, the limits are {bytes_max} bytes and {records_max} records")]
+    #[error(
+        "batch of {bytes} bytes and {records} records is too large, the limits are {bytes_max} bytes and {records_max} records"
+    )]
     BatchTooLarge {
         /// Its size.
         bytes: usize,

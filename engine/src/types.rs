@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+pub use kraftlog_codecs::control::{Endpoint, Voter, Voters as VoterSet};
+
 /// Place of a record in the log; a batch has as many as it has records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Offset(pub i64);

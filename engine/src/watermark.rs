@@ -131,8 +131,7 @@ impl Watermark {
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub(crate) async fn wait<T>(&self, mut ready: impl FnMut(Ends) -> Option<T>) -> Option<T> {
-        let interest =
-            Interest { watermark: self, id: self.next_id.fetch_add(1, Ordering::SeqCst) };
+        let interest = Interest { watermark: self, id: self.next_id.fetch_add(1, Ordering::SeqCst) };
         poll_fn(|context| {
             if let Some(answer) = ready(self.ends()) {
                 return Poll::Ready(Some(answer));

@@ -4,5 +4,9 @@
 //! checkpoints, reads) are made the same way: a `Queue`, `Rt::spawn_lane` with a future that takes
 //! from it until it is closed, and `oneshot` answers.
 
+pub(crate) mod budget;
+pub(crate) mod bulk;
+pub(crate) mod log_lane;
 pub(crate) mod oneshot;
 pub(crate) mod queue;
+pub(crate) mod read_lane;

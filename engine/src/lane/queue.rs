@@ -54,6 +54,23 @@ impl<T, S> Queue<T, S> {
         self.push_with(|_| Ok::<_, QueueClosed>((op, ())))
     }
 
+    /// Queues one last operation and lets nothing more in, in one step.
+    pub(crate) fn push_last(&self, op: T) -> Result<(), QueueClosed> {
+        let lane = {
+            let mut inner = self.inner.lock();
+            if inner.closed {
+                return Err(QueueClosed);
+            }
+            inner.closed = true;
+            inner.waiting.push(op);
+            inner.lane.take()
+        };
+        if let Some(lane) = lane {
+            lane.wake();
+        }
+        Ok(())
+    }
+
     /// Looks at or changes the state, in one step with what waits: the lane takes operations back
     /// here when a group failed.
     pub(crate) fn with<R>(&self, step: impl FnOnce(&mut S, &mut Vec<T>) -> R) -> R {
