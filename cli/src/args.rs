@@ -139,7 +139,7 @@ pub(crate) fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, Exit> {
             _ => Exit::USAGE,
         };
         let sentence = match status == Exit::FINDINGS {
-            true => kafka_sentence(&mut command, name.copied(), &error),
+            true => kafka_sentence(&command, name.copied(), &args, &error),
             false => None,
         };
         let _ = match sentence {
@@ -173,7 +173,12 @@ fn expand_files(args: Vec<OsString>) -> Result<Vec<OsString>, Exit> {
 }
 
 /// What `kafka-storage` says to the same mistake; `None` where it has no sentence for it.
-fn kafka_sentence(command: &mut clap::Command, name: Option<&str>, error: &clap::Error) -> Option<String> {
+fn kafka_sentence(
+    command: &clap::Command,
+    name: Option<&str>,
+    args: &[OsString],
+    error: &clap::Error,
+) -> Option<String> {
     // clap names an argument as its usage does: `--cluster-id <ID>`.
     let argument = |kind: ContextKind| -> Option<String> {
         let text = match error.get(kind)? {
@@ -210,11 +215,13 @@ fn kafka_sentence(command: &mut clap::Command, name: Option<&str>, error: &clap:
         )),
         ErrorKind::MissingRequiredArgument => {
             let name = argument(ContextKind::InvalidArg)?;
-            let hint = match name.starts_with("--cluster-id") {
-                true => "; all nodes of a cluster have the same one, `kraftlog random-uuid` makes it",
+            let tip = match name.starts_with("--cluster-id") {
+                true => {
+                    "\n\n  tip: all nodes of a cluster have the same id; `kraftlog random-uuid` makes one"
+                }
                 false => "",
             };
-            Some(format!("argument {name} is required{hint}"))
+            Some(format!("argument {name} is required{tip}"))
         }
         ErrorKind::InvalidValue if text(ContextKind::InvalidValue).is_none_or(|value| value.is_empty()) => {
             Some(format!("argument {}: expected one argument", argument(ContextKind::InvalidArg)?))
@@ -223,11 +230,25 @@ fn kafka_sentence(command: &mut clap::Command, name: Option<&str>, error: &clap:
             Some(format!("unrecognized arguments: '{}'", text(ContextKind::InvalidArg)?.escape_debug()))
         }
         ErrorKind::ArgumentConflict => {
-            let (late, early) = (argument(ContextKind::InvalidArg)?, argument(ContextKind::PriorArg)?);
+            let (mut late, mut early) =
+                (argument(ContextKind::InvalidArg)?, argument(ContextKind::PriorArg)?);
+            // Kafka names first the one that comes later on the command line.
+            if last_place(args, &late) < last_place(args, &early) {
+                std::mem::swap(&mut late, &mut early);
+            }
             Some(format!("argument {late}: not allowed with argument {early}"))
         }
         _ => None,
     }
+}
+
+/// Where an option, shown as `--long/-s`, stands last among the arguments.
+fn last_place(args: &[OsString], option: &str) -> Option<usize> {
+    let names: Vec<&str> = option.split('/').collect();
+    args.iter().rposition(|arg| {
+        let name = arg.to_str().and_then(|arg| arg.split('=').next()).unwrap_or_default();
+        names.contains(&name)
+    })
 }
 
 fn choices(command: &clap::Command) -> String {

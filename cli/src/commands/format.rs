@@ -9,7 +9,8 @@ use crate::output::{Output, kafka_text, say};
 use kraftlog::format::{
     FormatError, FormatEvent, FormatFailure, FormatPlan, FormatRequest, Layout, QuorumArgument,
 };
-use kraftlog_io::{IoErrorKind, PortableDisk, rt};
+use kraftlog::node::LogDirError;
+use kraftlog_io::{IoErrorKind, LockError, PortableDisk, rt};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -18,11 +19,17 @@ pub(crate) fn run(args: &FormatArgs, out: &mut Output) -> Result<Exit, Failure> 
     let machine = machine()?;
     let disk = PortableDisk::new();
     let plan = rt::block_on(FormatPlan::make(&*disk, &request, &mut || machine.random()));
-    let plan = plan.map_err(|error| refused(&error))?;
-
-    for (dir, _) in plan.skipped() {
-        out.line(format_args!("I/O error trying to read log directory {}. Ignoring...", dir.display()))?;
-    }
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => {
+            if let FormatError::NoDirAvailable { skipped } = &error {
+                tell_skipped(skipped, out)?;
+                out.flush()?;
+            }
+            return Err(refused(&error));
+        }
+    };
+    tell_skipped(plan.skipped(), out)?;
     for warning in plan.warnings() {
         say(format_args!("{}: {warning}", if warning.is_info() { "note" } else { "warning" }));
     }
@@ -74,6 +81,13 @@ pub(crate) fn run(args: &FormatArgs, out: &mut Output) -> Result<Exit, Failure> 
     Ok(Exit::SOUND)
 }
 
+fn tell_skipped(skipped: &[(PathBuf, LogDirError)], out: &mut Output) -> Result<(), Failure> {
+    for (dir, _) in skipped {
+        out.line(format_args!("I/O error trying to read log directory {}. Ignoring...", dir.display()))?;
+    }
+    Ok(())
+}
+
 fn request(args: &FormatArgs) -> Result<FormatRequest, Failure> {
     let config = read_config(&args.config)?;
     let mut request = FormatRequest::new(config, &args.cluster_id);
@@ -113,12 +127,7 @@ fn failed(plan: &FormatPlan, failure: &FormatFailure) -> Failure {
         let _ = std::fs::remove_dir(dir);
     }
     let mut report = refused(&failure.error);
-    if let FormatError::Io(error) = &failure.error
-        && error.kind() == IoErrorKind::PermissionDenied
-    {
-        report.details.push(format!("tried as user {}", rustix::process::geteuid().as_raw()));
-    }
-    if let FormatError::Locked(kraftlog_io::LockError::Io(error)) = &failure.error
+    if let FormatError::Io(error) | FormatError::Locked(LockError::Io(error)) = &failure.error
         && error.kind() == IoErrorKind::PermissionDenied
     {
         report.details.push(format!("tried as user {}", rustix::process::geteuid().as_raw()));

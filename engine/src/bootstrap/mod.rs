@@ -1,0 +1,15 @@
+//! The records that a new cluster starts with (KIP-1170): where they stand, how they get into the log.
+//!
+//! [`Bootstrap`] finds them at start: in the zero checkpoint, which wins, or in the legacy file, or
+//! they are the default. [`Replayed`] follows what a controller replays from its log, and
+//! [`activate`] says what a new leader has to append first. Nothing here writes.
+
+mod activate;
+mod find;
+mod replayed;
+mod writes;
+
+pub use activate::{Activation, ActivationError, activate};
+pub use find::{Bootstrap, BootstrapError, BootstrapSource, BootstrapWarning, FileFault};
+pub use replayed::{ReplayError, Replayed};
+pub use writes::{BootstrapTooLarge, WRITE_RECORDS_MAX, bootstrap_writes};
