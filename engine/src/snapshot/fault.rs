@@ -1,5 +1,6 @@
 //! What can be wrong with a checkpoint, and the errors of reading one.
 
+use crate::error::{ErrorKind, io_kind};
 use crate::types::SnapshotId;
 use kraftlog_codecs::error::DecodeError;
 use kraftlog_io::IoError;
@@ -105,4 +106,19 @@ pub enum SnapshotError {
     /// The lane that read it is gone: the log was closed.
     #[error("the log was closed while the snapshot was read")]
     Closed,
+}
+
+impl SnapshotError {
+    /// What the caller can do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            SnapshotError::Io(cause) => io_kind(cause),
+            SnapshotError::Unknown { .. } | SnapshotError::PositionOutOfRange { .. } => ErrorKind::Invalid,
+            SnapshotError::Invalid { fault: SnapshotFault::UnsupportedKRaftVersion { .. }, .. } => {
+                ErrorKind::Unsupported
+            }
+            SnapshotError::Invalid { .. } => ErrorKind::Corrupt,
+            SnapshotError::Closed => ErrorKind::Fenced,
+        }
+    }
 }

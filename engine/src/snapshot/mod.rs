@@ -12,12 +12,18 @@
 //! Not here: receiving a snapshot from the leader, and removing old ones.
 
 mod catalog;
+mod channel;
 mod choose;
 mod encode;
 mod fault;
 mod file;
 mod inspect;
+mod log;
+mod read;
+mod serve;
+mod store;
 mod whole;
+mod write;
 
 pub use catalog::{Catalog, checkpoint_path};
 pub use choose::{Inspected, LogExtent, SnapshotPlan, SnapshotRefusal, Truncation, choose};
@@ -25,3 +31,7 @@ pub use encode::{EncodeRefusal, Head, SnapshotEncoder};
 pub use fault::{SnapshotError, SnapshotFault};
 pub use file::{SnapshotFile, SnapshotSummary, verify_file};
 pub use inspect::{SnapshotHead, inspect, inspect_all, list, remove_left_overs, set_aside, verify};
+pub use read::{SnapshotBatch, SnapshotReader};
+pub use serve::SnapshotBytes;
+pub(crate) use store::Snapshots;
+pub use write::{Frozen, SnapshotWriteError, SnapshotWriter};
