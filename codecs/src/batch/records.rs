@@ -85,14 +85,8 @@ impl<'a> Records<'a> {
         (self.count - self.index).cast_unsigned() as usize
     }
 
-    #[cold]
-    #[inline(never)]
-    fn finish(&mut self) -> Option<Result<Record<'a>, DecodeError>> {
-        let left_over = !self.reader.is_empty();
-        self.stop();
-        left_over.then_some(Err(DecodeError::TrailingBytes))
-    }
-
+    /// Ends the walk. Inlined like all that touches `self`, so that a loop keeps it in registers.
+    #[inline(always)]
     fn stop(&mut self) {
         self.reader = Reader::new(&[]);
         self.count = 0;
@@ -103,10 +97,13 @@ impl<'a> Records<'a> {
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, DecodeError>;
 
-    #[inline]
+    // Left to itself the compiler makes this a call, and the state goes through memory.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.index == self.count {
-            return self.finish();
+            let left_over = !self.reader.is_empty();
+            self.stop();
+            return left_over.then_some(Err(DecodeError::TrailingBytes));
         }
         match strict_record(self.reader, self.index, self.control) {
             Ok((key, value, rest)) => {
