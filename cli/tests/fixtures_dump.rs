@@ -60,8 +60,11 @@ fn check(capture: &Capture) -> usize {
     if root.join(PART_DIR).is_dir() {
         let (code, out, err) = dump(&["--output", "json"], root);
         assert_eq!(code, 0, "{}: {err}", capture.name);
+        // Kafka's dump left out segments that were still empty: two lines of ours each.
+        let empty =
+            out.lines().filter(|line| ours(line)["kind"] == "file" && ours(line)["size"] == 0).count();
         let all: usize = files.iter().map(|file| expected_lines(file).len()).sum();
-        assert_eq!(out.lines().count(), all, "{}", capture.name);
+        assert_eq!(out.lines().count(), all + 2 * empty, "{}", capture.name);
         let (code, text, err) = dump(&["--index"], root);
         assert_eq!(code, 0, "{}: {err}", capture.name);
         let records: usize =

@@ -105,9 +105,7 @@ impl Source {
         };
         let computed = batch.computed_crc();
         if computed != header.crc {
-            // Twice the batch's bytes bound the work, as in recovery.
-            let inner = find_valid_batch(batch.bytes(), 1, header.base_offset, 0, 2 * size as u64);
-            let by = if let Found::At(inner) = inner { inner } else { size };
+            let by = self.behind_corrupt(size)?;
             self.advance(by);
             return Ok(Step::Corrupt(position, header, computed));
         }
@@ -119,6 +117,25 @@ impl Source {
         match Batch::parse(bytes) {
             Ok(batch) => Ok(Step::Batch(position, batch)),
             Err(error) => unreachable!("a batch that was parsed is none any more: {error}"),
+        }
+    }
+
+    /// How far to go behind a batch with a wrong checksum: by its length, or to a valid batch before
+    /// its end, since the length may be what is broken.
+    fn behind_corrupt(&mut self, size: usize) -> io::Result<usize> {
+        self.fill(size + HEADER_BYTES)?;
+        let behind = self.available().get(size..).unwrap_or_default();
+        let mut reach = size;
+        if !behind.is_empty() && BatchHeader::parse(behind).is_err() {
+            // The true next batch may reach beyond the end that the length claims.
+            self.fill(size + OVERLAP_BYTES)?;
+            reach = self.available().len().min(size + OVERLAP_BYTES);
+        }
+        let bytes = self.available().get(..reach).unwrap_or_default();
+        // Twice the bytes bound the work, as in recovery.
+        match find_valid_batch(bytes, 1, self.last_offset + 1, 0, 2 * reach as u64) {
+            Found::At(inner) => Ok(inner.min(size)),
+            _ => Ok(size),
         }
     }
 
