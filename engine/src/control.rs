@@ -9,8 +9,10 @@
 //! - entries have strictly increasing offsets, all below `next`, none below -1;
 //! - offset -1 is the zero checkpoint, the only entry that was never in a log.
 //!
-//! Pure code: no files, no locks. Which batches exist and what is cut is the log lane's business.
+//! [`ControlHistory`] is pure: no files, no locks. Which batches exist and what is cut is the log
+//! lane's business.
 
+use crate::handle::MetadataLog;
 use crate::types::{NodeId, Offset, SnapshotId};
 use kraftlog_codecs::batch::Batch;
 use kraftlog_codecs::control::{ControlRecord, KRaftVersion, LeaderChange, LeaderVoters, Voter};
@@ -299,6 +301,26 @@ impl ControlHistory {
             return Err(ControlError::NotReadYet { offset, next: self.next });
         }
         Ok(())
+    }
+}
+
+impl MetadataLog {
+    /// The voter set in force after the record at `offset`, uncommitted records included; `None` if
+    /// neither log nor snapshot has one. Configured static voters are never given. Offset -1 asks
+    /// for the zero checkpoint's. Below the newest snapshot older sets may be forgotten (B-151).
+    ///
+    /// # Errors
+    /// [`ControlError::NotReadYet`] at or above the log end.
+    pub fn voters_at(&self, offset: Offset) -> Result<Option<VoterSet>, ControlError> {
+        Ok(self.shared().control.lock().voters_at(offset)?.cloned())
+    }
+
+    /// kraft.version in force after the record at `offset`; 0 if nothing says more.
+    ///
+    /// # Errors
+    /// [`ControlError::NotReadYet`] at or above the log end.
+    pub fn kraft_version_at(&self, offset: Offset) -> Result<i16, ControlError> {
+        self.shared().control.lock().kraft_version_at(offset)
     }
 }
 

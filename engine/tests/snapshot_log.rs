@@ -1,0 +1,352 @@
+//! Checkpoints of an open log: written, published, read, served, refused; on each back end.
+
+mod snapshot_support;
+
+use kraftlog::snapshot::{SnapshotError, SnapshotFault, SnapshotWriteError};
+use kraftlog::{Epoch, ErrorKind, Offset, OpenError, SnapshotId};
+use kraftlog_io::probe::BackendChoice;
+use snapshot_support::*;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn id(end_offset: i64, epoch: i32) -> SnapshotId {
+    SnapshotId::new(end_offset, epoch)
+}
+
+const FILE_8_1: &str = "00000000000000000008-0000000001.checkpoint";
+
+#[test]
+fn a_frozen_snapshot_is_there_after_reopening_and_holds_what_was_appended() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        writer.append_blocking(&[numbered(1), numbered(2)]).unwrap();
+        writer.append_blocking(&[numbered(3)]).unwrap();
+        let frozen = writer.freeze_blocking().unwrap();
+        // Header, three records, footer.
+        assert_eq!((frozen.id, frozen.records), (id(8, 1), 5));
+        assert_eq!(checkpoint_names(dir.path()), [FILE_8_1]);
+        let path = dir.path().join(PART).join(FILE_8_1);
+        let meta = fs::metadata(&path).unwrap();
+        assert_eq!((meta.len(), meta.permissions().mode() & 0o777), (frozen.bytes, 0o400));
+        assert_eq!(log.snapshots(), [(id(8, 1), frozen.bytes)]);
+        log.close_blocking().unwrap();
+
+        let (log, report) = open(dir.path(), choice).unwrap();
+        assert_eq!((report.snapshot, log.start_offset()), (Some(id(8, 1)), Offset(0)));
+        assert_eq!((log.latest_snapshot(), log.earliest_snapshot()), (Some(id(8, 1)), Some(id(8, 1))));
+        let mut reader = log.open_snapshot_blocking(id(8, 1)).unwrap();
+        let appended_at = timestamp_of_batch(&log, 6);
+        assert_eq!(reader.head().last_contained_log_timestamp, appended_at);
+        let mut values = Vec::new();
+        while let Some(batch) = reader.next_batch_blocking().unwrap() {
+            assert_eq!(batch.header().leader_epoch, 1);
+            if !batch.is_control() {
+                values.extend(batch.records().unwrap().map(|record| record.unwrap().value.unwrap().to_vec()));
+            }
+        }
+        assert_eq!(values, [numbered(1), numbered(2), numbered(3)]);
+        assert_eq!(reader.summary().map(|summary| summary.records), Some(5));
+        assert!(reader.next_batch_blocking().unwrap().is_none());
+    });
+}
+
+fn timestamp_of_batch(log: &kraftlog::MetadataLog, base: i64) -> i64 {
+    let fetched = log.read_blocking(Offset(base), kraftlog::Isolation::Uncommitted, 1).unwrap();
+    kraftlog_codecs::batch::BatchHeader::parse(&fetched.bytes).unwrap().max_timestamp
+}
+
+#[test]
+fn a_snapshot_that_the_log_does_not_bear_is_refused_and_leaves_no_file() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let refusal = |id| match log.create_snapshot_blocking(id) {
+            Ok(_) => panic!("{id} was not refused"),
+            Err(error) => error,
+        };
+        let high_watermark = Offset(10);
+        let above = refusal(id(12, 1));
+        assert!(
+            matches!(above, SnapshotWriteError::AboveHighWatermark { high_watermark: h, .. } if h == high_watermark)
+        );
+        assert_eq!(above.kind(), ErrorKind::Refused);
+        let inside = refusal(id(7, 1));
+        assert!(
+            matches!(inside, SnapshotWriteError::NotBatchAligned { batch_end: Offset(8), .. }),
+            "{inside}"
+        );
+        let epoch = refusal(id(8, 2));
+        assert!(matches!(epoch, SnapshotWriteError::WrongEpoch { found: Epoch(1), .. }), "{epoch}");
+        let zero = refusal(id(0, 1));
+        assert!(matches!(zero, SnapshotWriteError::WrongEpoch { found: Epoch(0), .. }), "{zero}");
+        assert_eq!(checkpoint_names(dir.path()), [""; 0]);
+
+        log.create_snapshot_blocking(id(8, 1)).unwrap().freeze_blocking().unwrap();
+        assert!(matches!(refusal(id(8, 1)), SnapshotWriteError::AlreadyKnown { .. }));
+    });
+}
+
+#[test]
+fn a_dropped_writer_takes_its_part_file_with_it() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        writer.append_blocking(&[NO_OP]).unwrap();
+        let names = checkpoint_names(dir.path());
+        let grammar = names[0].strip_prefix("00000000000000000008-0000000001-").unwrap();
+        let digits = grammar.strip_suffix(".checkpoint.part").unwrap();
+        assert!(digits.parse::<i64>().is_ok(), "{names:?}");
+        drop(writer);
+        // A second snapshot goes through the same lane behind the removal.
+        log.create_snapshot_blocking(id(10, 1)).unwrap().freeze_blocking().unwrap();
+        assert_eq!(checkpoint_names(dir.path()), ["00000000000000000010-0000000001.checkpoint"]);
+        assert_eq!(log.latest_snapshot(), Some(id(10, 1)));
+    });
+}
+
+#[test]
+fn records_that_do_not_fit_leave_the_writer_usable() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        let too_large = writer.append_blocking(&[vec![1u8; 8 << 20]]).unwrap_err();
+        assert!(matches!(too_large, SnapshotWriteError::Records(_)), "{too_large}");
+        writer.append_blocking(&[NO_OP]).unwrap();
+        assert_eq!(writer.freeze_blocking().unwrap().records, 3);
+    });
+}
+
+#[test]
+fn a_snapshot_of_many_batches_streams_back_in_order() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(10, 1)).unwrap();
+        // 30 MB: more than all batches that may wait anywhere.
+        let value = |n: u32| [&n.to_be_bytes()[..], &vec![n as u8; 2000]].concat();
+        for list in 0..150u32 {
+            let records: Vec<Vec<u8>> = (0..100).map(|n| value(list * 100 + n)).collect();
+            writer.append_blocking(&records).unwrap();
+        }
+        let frozen = writer.freeze_blocking().unwrap();
+        assert!(frozen.bytes > 30_000_000, "{}", frozen.bytes);
+        let mut reader = log.open_snapshot_blocking(id(10, 1)).unwrap();
+        let (mut next, mut data_batches) = (0u32, 0);
+        while let Some(batch) = reader.next_batch_blocking().unwrap() {
+            if batch.is_control() {
+                continue;
+            }
+            data_batches += 1;
+            for record in batch.records().unwrap() {
+                assert_eq!(record.unwrap().value.unwrap(), value(next));
+                next += 1;
+            }
+        }
+        assert_eq!(next, 15_000);
+        assert!(data_batches > 4, "{data_batches}");
+    });
+}
+
+#[test]
+fn a_follower_gets_the_bytes_in_chunks_of_any_size() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        writer.append_blocking(&[NO_OP; 30]).unwrap();
+        writer.freeze_blocking().unwrap();
+        let file = fs::read(dir.path().join(PART).join(FILE_8_1)).unwrap();
+        let mut fetched = Vec::new();
+        while fetched.len() < file.len() {
+            let chunk = log.snapshot_bytes_blocking(id(8, 1), fetched.len() as u64, 100).unwrap();
+            assert_eq!((chunk.id, chunk.len), (id(8, 1), file.len() as u64));
+            assert!(chunk.bytes.len() <= 100 && !chunk.bytes.is_empty());
+            fetched.extend_from_slice(&chunk.bytes);
+        }
+        assert_eq!(fetched, file);
+        let behind = log.snapshot_bytes_blocking(id(8, 1), file.len() as u64, 100).unwrap_err();
+        assert!(matches!(behind, SnapshotError::PositionOutOfRange { .. }), "{behind}");
+        let unknown = log.snapshot_bytes_blocking(id(6, 1), 0, 100).unwrap_err();
+        assert!(matches!(unknown, SnapshotError::Unknown { .. }), "{unknown}");
+    });
+}
+
+#[test]
+fn the_zero_checkpoint_is_known_but_never_served() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&fixtures().join("formatted-4.4.0/standalone/data"), dir.path());
+    let (log, _) = open(dir.path(), BackendChoice::Portable).unwrap();
+    assert_eq!(log.latest_snapshot(), Some(SnapshotId::ZERO));
+    assert!(log.open_snapshot_blocking(SnapshotId::ZERO).unwrap().head().voters.is_some());
+    let refused = log.snapshot_bytes_blocking(SnapshotId::ZERO, 0, 100).unwrap_err();
+    assert!(matches!(refused, SnapshotError::Unknown { .. }), "{refused}");
+}
+
+#[test]
+fn kraft_version_and_voters_go_into_the_snapshot_as_of_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    unpack("quorum-4.4.0/c1-stopped.tar.gz", dir.path());
+    let (log, _) = open(dir.path(), BackendChoice::Portable).unwrap();
+    let end = log.end_offset();
+    log.update_high_watermark(end).unwrap();
+    let voters = log.voters_at(Offset(end.0 - 1)).unwrap().unwrap();
+    assert!(voters.voters.len() > 1);
+    let snapshot = SnapshotId { end_offset: end, epoch: log.last_epoch() };
+    log.create_snapshot_blocking(snapshot).unwrap().freeze_blocking().unwrap();
+    let reader = log.open_snapshot_blocking(snapshot).unwrap();
+    assert_eq!((reader.head().kraft_version, reader.head().voters.as_ref()), (Some(1), Some(&voters)));
+}
+
+#[test]
+fn a_vanished_snapshot_is_known_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = lived(dir.path(), BackendChoice::Portable, 5);
+    log.create_snapshot_blocking(id(8, 1)).unwrap().freeze_blocking().unwrap();
+    fs::remove_file(dir.path().join(PART).join(FILE_8_1)).unwrap();
+    let gone = log.open_snapshot_blocking(id(8, 1)).map(|_| ()).unwrap_err();
+    assert!(matches!(gone, SnapshotError::Unknown { .. }), "{gone}");
+    assert_eq!(log.latest_snapshot(), None);
+}
+
+#[test]
+fn a_flipped_bit_in_the_middle_shows_when_the_stream_reaches_it() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        writer.append_blocking(&[NO_OP; 30]).unwrap();
+        writer.freeze_blocking().unwrap();
+        flip_a_bit_in_the_data_batch(&dir.path().join(PART).join(FILE_8_1));
+        let mut reader = log.open_snapshot_blocking(id(8, 1)).unwrap();
+        assert!(reader.next_batch_blocking().unwrap().unwrap().is_control());
+        let error = reader.next_batch_blocking().unwrap_err();
+        assert!(
+            matches!(error, SnapshotError::Invalid { fault: SnapshotFault::BadCrc { .. }, .. }),
+            "{error}"
+        );
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(reader.next_batch_blocking().is_err());
+    });
+}
+
+fn flip_a_bit_in_the_data_batch(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = bytes.len() - 75 - 10;
+    bytes[at] ^= 1;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    write(path, &bytes);
+}
+
+/// Half-written snapshots from a crash were picked up as real ones.
+#[test]
+fn left_over_part_and_deleted_files_are_never_loaded_and_go_at_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let part = dir.path().join(PART);
+    fs::create_dir(&part).unwrap();
+    let snapshot = case("fx-snapshot-4-2.hex");
+    write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+    write(&part.join("00000000000000000004-0000000002.checkpoint"), &snapshot);
+    write(&part.join("00000000000000000007-0000000002-8123.checkpoint.part"), &snapshot[..40]);
+    write(&part.join("00000000000000000001-0000000001.checkpoint.deleted"), &snapshot);
+    write(&part.join("00000000000000000004-0000000002.checkpoint.bak"), b"mine");
+    let (log, _) = open(dir.path(), BackendChoice::Portable).unwrap();
+    let kept =
+        ["00000000000000000004-0000000002.checkpoint", "00000000000000000004-0000000002.checkpoint.bak"];
+    assert_eq!(checkpoint_names(dir.path()), kept);
+    assert_eq!(log.latest_snapshot(), Some(id(4, 2)));
+    // The file of a writer at work stays where it is.
+    log.update_high_watermark(log.end_offset()).unwrap();
+    let writer = log.create_snapshot_blocking(id(7, 2)).unwrap();
+    assert_eq!(checkpoint_names(dir.path()).len(), 3);
+    drop(writer);
+}
+
+/// A snapshot that was cut at a batch border loaded as if it were complete.
+#[test]
+fn a_snapshot_without_footer_is_set_aside_when_the_log_has_it_all() {
+    let whole = case("fx-snapshot-4-2.hex");
+    let longer = [&whole[..], b"x"].concat();
+    for (bad, reason) in [
+        (&whole[..174], "no footer"),
+        (&whole[..200], "no footer"),
+        (&whole[..83], "no footer"),
+        (&whole[83..], "no header"),
+        (&longer[..], "bytes after footer"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join(PART);
+        fs::create_dir(&part).unwrap();
+        let name = "00000000000000000004-0000000002.checkpoint";
+        write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+        write(&part.join(name), bad);
+        let (log, report) = open(dir.path(), BackendChoice::Portable).unwrap();
+        assert_eq!((log.start_offset(), log.end_offset()), (Offset(0), Offset(7)));
+        assert_eq!(log.latest_snapshot(), None);
+        assert_eq!(checkpoint_names(dir.path()), [format!("{name}.bad")]);
+        assert_eq!(fs::read(part.join(format!("{name}.bad"))).unwrap(), bad);
+        let (path, fault) = &report.set_aside[0];
+        assert_eq!(path, &part.join(format!("{name}.bad")));
+        assert!(fault.to_string().starts_with(reason), "{fault}");
+    }
+}
+
+/// The other half of it: nothing else holds what was in the snapshot.
+#[test]
+fn a_snapshot_without_footer_is_refused_and_left_alone_when_the_log_starts_there() {
+    let whole = case("fx-snapshot-4-2.hex");
+    let log = case("fx-log.hex");
+    for bad in [&whole[..174], &whole[..200], &whole[..83], &whole[83..], &[&whole[..], b"x"].concat()[..]] {
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join(PART);
+        fs::create_dir(&part).unwrap();
+        let name = "00000000000000000004-0000000002.checkpoint";
+        write(&part.join("00000000000000000004.log"), &log[log.len() - 94..]);
+        write(&part.join(name), bad);
+        let refused = open(dir.path(), BackendChoice::Portable).map(|_| ()).unwrap_err();
+        assert!(refused.to_string().contains("snapshot"), "{refused}");
+        assert_eq!(checkpoint_names(dir.path()), [name]);
+        assert_eq!(fs::read(part.join(name)).unwrap(), bad);
+        let _: OpenError = refused;
+    }
+}
+
+#[test]
+fn closing_the_log_ends_a_writer_and_removes_its_file() {
+    on_each_back_end(|choice| {
+        let dir = tempfile::tempdir().unwrap();
+        let log = lived(dir.path(), choice, 5);
+        let mut writer = log.create_snapshot_blocking(id(8, 1)).unwrap();
+        log.close_blocking().unwrap();
+        let closed = writer
+            .append_blocking(&[vec![1u8; 5 << 20]])
+            .and_then(|()| writer.append_blocking(&[vec![1u8; 5 << 20]]));
+        assert!(matches!(closed, Err(SnapshotWriteError::Closed)), "{closed:?}");
+        drop(writer);
+        // Opening waits for the lanes of the closed log.
+        let (log, _) = open(dir.path(), choice).unwrap();
+        assert_eq!(checkpoint_names(dir.path()), [""; 0]);
+        assert_eq!(log.end_offset(), Offset(10));
+    });
+}
+
+#[test]
+fn the_futures_may_cross_threads() {
+    fn send<T: Send>(_: &T) {}
+    let dir = tempfile::tempdir().unwrap();
+    let log = lived(dir.path(), BackendChoice::Portable, 1);
+    send(&log.create_snapshot(id(2, 1)));
+    send(&log.open_snapshot(id(2, 1)));
+    send(&log.snapshot_bytes(id(2, 1), 0, 1));
+    let mut writer = log.create_snapshot_blocking(id(2, 1)).unwrap();
+    send(&writer);
+    send(&writer.append(&[NO_OP]));
+    send(&writer.freeze());
+    let mut replay = log.replay(None);
+    send(&replay);
+    send(&replay.next());
+}
