@@ -197,7 +197,7 @@ impl BatchHeader {
     }
 
     /// What the header alone must show in a KRaft batch: no compression, at least one record, and
-    /// the last offset that the count asks for. Kafka does not notice the last of these (B-98).
+    /// the last offset that the count asks for. Kafka's KRaft reader does not notice the last of these.
     ///
     /// # Errors
     /// The first rule that is broken.
