@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod traced;
+
 use kraftlog::{DirError, Epoch, LogConfig, MetadataDir, MetadataLog, Offset, OpenError, OpenReport};
 use kraftlog_io::probe::BackendChoice;
 use std::fs;
