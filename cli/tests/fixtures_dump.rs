@@ -1,5 +1,10 @@
 //! `kraftlog dump --output json` of every capture of a real Kafka gives the lines that Kafka's own
 //! classes gave, and the text names every batch and record.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that runs the binary over its own files"
+)]
 
 use kraftlog_tests::fixtures::{self, Capture, ExpectedFile, PART_DIR};
 use serde_json::Value;

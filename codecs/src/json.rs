@@ -97,24 +97,47 @@ pub fn put_int(out: &mut Vec<u8>, value: impl Into<i64>) {
     put_digits(out, value.unsigned_abs());
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a remainder below ten")]
+/// Places that hold every `u64`.
+const DIGITS_MAX: usize = 20;
+/// All numbers of two digits, as text.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0u8;
+    while number < 100 {
+        #[expect(clippy::indexing_slicing, reason = "below the length; evaluated by the compiler")]
+        {
+            pairs[number as usize] = [b'0' + number / 10, b'0' + number % 10];
+        }
+        number += 1;
+    }
+    pairs
+};
+
+/// Two digits a step, from the last to the first; then one copy of fixed size and a cut, because a
+/// copy of a few bytes whose number the compiler does not know is a call.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "remainders below a hundred")]
+#[expect(clippy::indexing_slicing, reason = "20 places hold every u64, a remainder is below 100")]
 fn put_digits(out: &mut Vec<u8>, mut value: u64) {
     if value < 10 {
         out.push(b'0' + value as u8);
         return;
     }
-    // From the last digit to the first; 20 places hold every u64.
-    let mut digits = [0u8; 20];
-    let mut used = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (value % 10) as u8;
-        value /= 10;
-        used += 1;
-        if value == 0 {
-            break;
-        }
+    let mut digits = [0u8; 2 * DIGITS_MAX];
+    let mut at = DIGITS_MAX;
+    while value >= 10 {
+        at -= 2;
+        [digits[at], digits[at + 1]] = PAIRS[(value % 100) as usize];
+        value /= 100;
     }
-    out.extend_from_slice(digits.last_chunk::<20>().and_then(|d| d.get(20 - used..)).unwrap_or_default());
+    if value > 0 {
+        at -= 1;
+        digits[at] = b'0' + value as u8;
+    }
+    if let Some(text) = digits.get(at..).and_then(|rest| rest.first_chunk::<DIGITS_MAX>()) {
+        out.extend_from_slice(text);
+        out.truncate(out.len() - at);
+    }
 }
 
 /// Writes a double as Java prints it: `1.0`, `1.0E10`, `4.9E-324`; NaN and infinities in quotes.
@@ -201,16 +224,22 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Writes a uuid in quotes.
 #[inline]
+#[expect(clippy::indexing_slicing, reason = "constant places, and a table as long as its mask")]
 pub fn put_uuid(out: &mut Vec<u8>, id: Uuid) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let bits = u128::from_be_bytes(id.0);
+    let character = |group: u64| ALPHABET[(group & 63) as usize];
+    let (high, low) = (id.msb(), id.lsb());
+    // 22 groups of six bits: ten in the upper half, one across the middle, ten in the lower half,
+    // and the last with two bits and four zeros.
     let mut text = [b'"'; 24];
-    for (place, character) in text.iter_mut().skip(1).take(22).enumerate() {
-        // 22 groups of six bits; the last has two bits and four zeros.
-        let shift = 122 - 6 * i32::try_from(place).unwrap_or(0);
-        let group = if shift >= 0 { bits >> shift } else { bits << -shift };
-        *character = ALPHABET.get((group & 63) as usize).copied().unwrap_or(b'A');
+    let mut place = 1;
+    while place <= 10 {
+        text[place] = character(high >> (64 - 6 * place));
+        text[place + 11] = character(low >> (62 - 6 * place));
+        place += 1;
     }
+    text[11] = character(high << 2 | low >> 62);
+    text[22] = character(low << 4);
     out.extend_from_slice(&text);
 }
 
