@@ -39,6 +39,11 @@ pub(crate) enum Command {
     RandomUuid,
     /// Show what stands in segments, checkpoints and indexes.
     Dump(DumpArgs),
+    /// Live a node's whole life in a temporary directory, with a kill in the middle, and check it.
+    Demo(DemoArgs),
+    /// The part of `demo` that gets killed.
+    #[command(hide = true)]
+    DemoChild(DemoChildArgs),
 }
 
 #[derive(Args)]
@@ -105,6 +110,31 @@ pub(crate) struct FeatureDependenciesArgs {
     /// Level of a feature, such as group.version=1; repeatable.
     #[arg(long, short, required = true, value_name = "FEATURE=LEVEL")]
     pub(crate) feature: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Work here instead of in a temporary directory, and leave the files; empty or not there yet.
+    #[arg(long, value_name = "DIR", value_parser = ValueParser::path_buf())]
+    pub(crate) dir: Option<PathBuf>,
+    /// How many metadata records are appended.
+    #[arg(long, default_value_t = 100_000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) records: u64,
+    /// How many tasks append at once.
+    #[arg(long, default_value_t = 64, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    pub(crate) tasks: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoChildArgs {
+    #[arg(long, value_parser = ValueParser::path_buf())]
+    pub(crate) dir: PathBuf,
+    #[arg(long)]
+    pub(crate) epoch: i32,
+    #[arg(long)]
+    pub(crate) tasks: u64,
+    #[arg(long)]
+    pub(crate) directory_id: String,
 }
 
 /// Commands that are `kafka-storage`'s, with its rules for usage errors.

@@ -41,7 +41,7 @@ pub(crate) struct Failure {
     pub(crate) details: Vec<String>,
     /// How the process ends.
     pub(crate) exit: Exit,
-    /// Short name for programs.
+    /// Short name for programs, printed with `--output json`.
     pub(crate) name: &'static str,
 }
 

@@ -3,13 +3,15 @@
 
 mod args;
 mod commands;
+mod demo;
 mod dump;
 mod exit;
 mod output;
 
 use args::Command;
 use exit::{Exit, Failure};
-use output::Output;
+use output::{Output, OutputFormat};
+use serde_json::json;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
     match run {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            report(&failure);
+            report(&failure, cli.output);
             failure.exit.into()
         }
     }
@@ -36,12 +38,21 @@ fn run(command: &Command, out: &mut Output) -> Result<Exit, Failure> {
         Command::FeatureDependencies(args) => commands::feature_dependencies::run(args, out),
         Command::RandomUuid => commands::random_uuid::run(out),
         Command::Dump(args) => commands::dump::run(args, out),
+        Command::Demo(args) => commands::demo::run(args, out),
+        Command::DemoChild(args) => commands::demo::run_child(args),
     }
 }
 
-/// The sentence alone on its line, so that it can be compared with Kafka's; then what else helps.
-fn report(failure: &Failure) {
+/// The sentence alone on its line, so that it can be compared with Kafka's; then what else helps. For
+/// programs one object.
+fn report(failure: &Failure, format: OutputFormat) {
     if failure.exit == Exit::SOUND {
+        return;
+    }
+    if format == OutputFormat::Json {
+        let error =
+            json!({ "name": failure.name, "text": failure.sentence, "details": failure.details });
+        output::say(json!({ "error": error }));
         return;
     }
     output::say(&failure.sentence);

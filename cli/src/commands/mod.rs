@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod feature_dependencies;
 pub(crate) mod format;
