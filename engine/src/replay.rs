@@ -143,7 +143,7 @@ impl ReplayError {
 enum State {
     /// Nothing is chosen yet.
     Begin,
-    Snapshot(SnapshotReader),
+    Snapshot(Box<SnapshotReader>),
     /// Batches of the log that are read and not given yet.
     Log(Bytes),
 }
@@ -231,7 +231,7 @@ impl Replay {
         let head = reader.head().clone();
         self.next = None;
         self.caught_up = None;
-        self.state = State::Snapshot(reader);
+        self.state = State::Snapshot(Box::new(reader));
         Ok(Some(Replayed::Snapshot { id, head }))
     }
 

@@ -350,3 +350,76 @@ fn the_futures_may_cross_threads() {
     send(&replay);
     send(&replay.next());
 }
+
+/// A metadata log that does not begin at zero once started without the snapshot before it.
+#[test]
+fn a_log_that_starts_above_zero_needs_a_snapshot_that_covers_its_start() {
+    let start = "00000000005000000000";
+    let below = "00000000004999999999-0000000002.checkpoint";
+    let at_start = "00000000005000000000-0000000002.checkpoint";
+    let deleted = "00000000005000000000-0000000002.checkpoint.deleted";
+    for (name, opens) in [("", false), (below, false), (at_start, true), (deleted, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join(PART);
+        fs::create_dir(&part).unwrap();
+        write(&part.join(format!("{start}.log")), &case("log-big-offset.hex"));
+        if !name.is_empty() {
+            write(&part.join(name), &case("fx-snapshot-4-2.hex"));
+        }
+        match open(dir.path(), BackendChoice::Portable) {
+            Ok((log, _)) => assert_eq!((opens, log.start_offset()), (true, Offset(5_000_000_000)), "{name}"),
+            Err(error) => {
+                assert!(!opens, "{name}: {error}");
+                let text = error.to_string();
+                assert!(text.contains("log starts at 5000000000"), "{text}");
+                assert_eq!(text.contains("marked as deleted"), name == deleted, "{text}");
+                // Nothing is cleaned up before a refusal.
+                assert_eq!(checkpoint_names(dir.path()).len(), usize::from(!name.is_empty()));
+            }
+        }
+    }
+}
+
+/// After copying a data dir the node looped: could not read file `..6012624-0000000019.checkpoint`.
+#[test]
+fn a_snapshot_that_cannot_be_read_is_an_error_with_its_path_and_no_reason_to_fall_back() {
+    let name = "00000000000000000004-0000000002.checkpoint";
+    for link in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join(PART);
+        fs::create_dir(&part).unwrap();
+        write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+        if link {
+            std::os::unix::fs::symlink("nowhere", part.join(name)).unwrap();
+        } else {
+            fs::create_dir(part.join(name)).unwrap();
+        }
+        let error = open(dir.path(), BackendChoice::Portable).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        assert_eq!(checkpoint_names(dir.path()), [name]);
+    }
+}
+
+/// More snapshots than file handles.
+#[test]
+fn five_hundred_snapshots_are_opened_one_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let part = dir.path().join(PART);
+    fs::create_dir(&part).unwrap();
+    write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+    let snapshot = case("fx-snapshot-4-2.hex");
+    for epoch in 2..=501 {
+        write(&part.join(format!("00000000000000000004-{epoch:010}.checkpoint")), &snapshot);
+    }
+    let (log, _) = open(dir.path(), BackendChoice::Portable).unwrap();
+    assert_eq!((log.snapshots().len(), log.latest_snapshot()), (500, Some(id(4, 501))));
+    assert_eq!((log.start_offset(), log.end_offset()), (Offset(0), Offset(7)));
+    let open_files = fs::read_dir("/proc/self/fd").unwrap();
+    let snapshots = open_files.filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+    assert_eq!(
+        snapshots
+            .filter(|path| path.starts_with(&part) && path.extension().is_some_and(|e| e == "checkpoint"))
+            .count(),
+        0
+    );
+}

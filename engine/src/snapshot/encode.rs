@@ -151,14 +151,11 @@ impl SnapshotEncoder {
 
     /// What the records take in the open batch.
     fn bytes_of<R: AsRef<[u8]>>(&self, records: &[R]) -> usize {
-        let mut delta = self.count;
-        let mut bytes = 0;
-        for record in records {
+        let record_bytes = |(delta, record): (i32, &R)| {
             let body = body_bytes(delta, record.as_ref().len());
-            bytes += varint_bytes(body) + body;
-            delta += 1;
-        }
-        bytes
+            varint_bytes(body) + body
+        };
+        (self.count..).zip(records).map(record_bytes).sum()
     }
 
     fn put_record(&mut self, value: &[u8]) {
