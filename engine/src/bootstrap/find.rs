@@ -280,3 +280,25 @@ impl Content {
         Ok(content)
     }
 }
+
+/// Whether there is a zero checkpoint with a voter set: then this node is one of the first voters
+/// (KIP-1262, B-28). A damaged one counts as one with voters: nothing may be guessed about it.
+pub(crate) async fn zero_checkpoint_has_voters(
+    disk: &dyn Disk,
+    metadata_dir: &Path,
+) -> Result<bool, IoError> {
+    let path = metadata_dir.join(names::METADATA_PARTITION_DIR).join(names::checkpoint_name(0, 0));
+    let Some(bytes) = read_file(disk, &path, FILE_BYTES_MAX).await? else { return Ok(false) };
+    for (_, batch) in Batches::new(&bytes) {
+        let Ok(records) = batch.and_then(|batch| batch.records()) else { return Ok(true) };
+        for record in records {
+            let key = record.and_then(|record| record.key.map(ControlKey::decode).transpose());
+            match key {
+                Ok(Some(key)) if key.kind == ControlType::KRaftVoters => return Ok(true),
+                Ok(_) => {}
+                Err(_) => return Ok(true),
+            }
+        }
+    }
+    Ok(false)
+}

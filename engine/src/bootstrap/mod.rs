@@ -9,6 +9,8 @@ mod find;
 mod replayed;
 mod writes;
 
+pub(crate) use find::zero_checkpoint_has_voters;
+
 pub use activate::{Activation, ActivationError, activate};
 pub use find::{Bootstrap, BootstrapError, BootstrapSource, BootstrapWarning, FileFault};
 pub use replayed::{ReplayError, Replayed};
