@@ -1,5 +1,7 @@
 //! Replay: bootstrap records or snapshot, the log, and what becomes committed, in one pass.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod snapshot_support;
 
 use kraftlog::snapshot::SnapshotFault;

@@ -1,6 +1,8 @@
 //! Checkpoints that are cut, damaged or hostile: an error that says what is wrong, never a panic,
 //! and whole means whole.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use kraftlog::snapshot::{SnapshotError, SnapshotFault, SnapshotFile, SnapshotSummary, verify_file};
 use std::fs::File;
 use std::io::Write;

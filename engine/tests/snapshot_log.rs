@@ -1,5 +1,7 @@
 //! Checkpoints of an open log: written, published, read, served, refused; on each back end.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod snapshot_support;
 
 use kraftlog::snapshot::{SnapshotError, SnapshotFault, SnapshotWriteError};

@@ -1,6 +1,8 @@
 //! Every checkpoint that a real Kafka wrote: whole, and record for record what Kafka's own classes
 //! read from it.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use flate2::read::GzDecoder;
 use kraftlog::snapshot::{SnapshotFile, verify_file};
 use kraftlog_codecs::control::ControlRecord;

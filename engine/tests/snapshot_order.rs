@@ -1,5 +1,7 @@
 //! The order of steps in which a checkpoint gets its name, and what a failure at each of them leaves.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod snapshot_support;
 
 use kraftlog::snapshot::{SnapshotWriteError, verify_file};
