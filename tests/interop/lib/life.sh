@@ -17,7 +17,75 @@ life_case() { # FUNCTION: runs one step, unless an earlier one failed
 life_kafka_holds() { life_case kafka_holds; }
 life_read_stopped() { life_case read_stopped; }
 life_read_killed() { life_case read_killed; }
-life_we_hold() {
+life_we_hold() { life_case we_hold; }
+life_write() { life_case write_and_continue; }
+life_read_again() { life_case read_again; }
+life_write_killed() { life_case write_killed; }
+
+life_boot() { # NAME
+    start_node "$1" "$life/server.properties"
+    wait_active "$1" "$life/$1.log"
+}
+
+life_client() { # NAME OP...
+    client "$life/$1.client" "127.0.0.1:$life_port" "${@:2}"
+}
+
+kafka_holds() {
+    mkdir -p "$life"
+    free_port && local c=$port
+    free_port && life_port=$port
+    # Small segments and frequent snapshots, so that a life of seconds has several of both.
+    local small=(internal.metadata.log.segment.bytes=10000)
+    [ "$line" != 4.0 ] || small=(metadata.log.segment.min.bytes=10000 metadata.log.segment.bytes=10000)
+    properties 1 broker,controller "PLAINTEXT://127.0.0.1:$life_port,CONTROLLER://127.0.0.1:$c" "bootstrap:127.0.0.1:$c" "$life/data" \
+        metadata.log.max.record.bytes.between.snapshots=6000 "${small[@]}" >"$life/server.properties"
+    printf '%s\t' "$life/format.out" format -c "$life/server.properties" -t "$cluster_id" >"$life/format"
+    echo --standalone >>"$life/format"
+    driver storage "$life/format" 2>"$life/format.err"
+    grep -q '^exit 0$' "$life/format.out" || { why="kafka-storage failed: $(tail -2 "$life/format.out")"; return 1; }
+    life_boot first || return 1
+    life_client first busy first 12 || return 1
+
+    local code before
+    before=$(cksum <"$life/data/meta.properties")
+    "$interop_node" open "$life/data" >"$life/locked.out" 2>"$life/locked.err"
+    code=$?
+    [ $code -eq 4 ] || { why="our open of a running node's directory ended with status $code: $(tail -1 "$life/locked.err")"; return 1; }
+    grep -q "$life/data" "$life/locked.err" || { why="the refusal does not name the directory: $(tail -1 "$life/locked.err")"; return 1; }
+    # The same arguments again, and over an identity that somebody removed under the running node.
+    "$kraftlog" format -c "$life/server.properties" -t "$cluster_id" --standalone >"$life/format-again.out" 2>"$life/format-again.err" &&
+        { why="kraftlog format was not refused on a running node's directory"; return 1; }
+    mv "$life/data/meta.properties" "$life/meta.properties"
+    "$kraftlog" format -c "$life/server.properties" -t "$cluster_id" --standalone >"$life/format-anew.out" 2>"$life/format-anew.err"
+    code=$?
+    [ ! -e "$life/data/meta.properties" ] || code=0
+    mv "$life/meta.properties" "$life/data/meta.properties"
+    [ $code -ne 0 ] || { why="kraftlog format gave a running node's directory a new identity"; return 1; }
+    [ "$before" = "$(cksum <"$life/data/meta.properties")" ] || { why="a refused command changed meta.properties"; return 1; }
+    kill -0 "${node_pid[first]}" 2>/dev/null || { why="the node died meanwhile"; return 1; }
+    said="open and format refused while Kafka runs ($(tail -1 "$life/locked.err" | sed "s#$life/##" | cut -c1-160))"
+}
+
+read_stopped() {
+    life_client first-2 topic first-0 5 create second 3 || return 1
+    no_faults "$life/first.log" && stop_node first || return 1
+    copy_metadata "$life/data" "$life/stopped"
+    same_dump "$life/stopped" && same_log "$life/stopped" || return 1
+    said="$lines of dump equal; open agrees: $found"
+}
+
+read_killed() {
+    life_boot second || return 1
+    life_client second topic second 3 busy second 10 || return 1
+    no_faults "$life/second.log" || return 1
+    kill_node second
+    copy_metadata "$life/data" "$life/killed"
+    same_dump "$life/killed" && same_log "$life/killed" || return 1
+    said="$lines of dump equal; open agrees: $found"
+}
+
+we_hold() {
     # A controller takes the lock before it opens the log. A combined node runs its controller half on the log first and takes the
     # lock with its broker half, so it is refused only after it has written: nothing that we could prevent.
     sed 's/^process.roles=.*/process.roles=controller/; s#^listeners=.*,#listeners=#' "$life/server.properties" >"$life/controller.properties"
@@ -48,7 +116,8 @@ our_write() { # TOPIC [--abort]: sets topic, snapshot, written_end, written_epoc
     local directory code out=$life/write-$1.json
     directory=$(sed -n 's/^directory\.id=//p' "$life/data/meta.properties")
     where=$life/write-$1.err
-    "$interop_node" write "$life/data" --node 1 --directory "$directory" --topic "$@" >"$out" 2>"$where"
+    # In a subshell, which takes the word that a shell says of an aborted program.
+    ("$interop_node" write "$life/data" --node 1 --directory "$directory" --topic "$@"; exit $?) >"$out" 2>"$where"
     code=$?
     local expected=0
     [ "${2:-}" != --abort ] || expected=134
