@@ -1,6 +1,7 @@
 //! What the tests on snapshots and replay share: logs in temporary directories on each back end.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(unreachable_pub, reason = "it is shared by test files, each a crate of its own")]
 
 pub mod traced;
 
