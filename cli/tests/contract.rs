@@ -1,4 +1,5 @@
 //! What `kafka-storage` 4.4.0 says and how it ends: the texts here were taken from runs of it.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `kraftlog demo`: on every back end that this machine has, and where it must not work.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `kraftlog format`: what operators met, case by case (field cases C-2 to C-24, C-29, C-47).
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 mod support;
 

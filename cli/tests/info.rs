@@ -1,4 +1,5 @@
 //! `kraftlog info`: Kafka's texts, and what operators met (field cases C-6, C-9, C-10, C-12, C-13).
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 mod support;
 

@@ -1,8 +1,8 @@
 //! SCRAM credentials from `--add-scram` arguments (B-54, field case C-21).
 //!
 //! Owns the grammar `MECHANISM=[key=value,...]` and the derivation of the keys that Kafka stores
-//! (RFC 5802; `ScramFormatter`). Passwords live in [`Secret`]s, which are overwritten when dropped
-//! and have no text form, and no error carries a piece of one: what stands behind a `password`
+//! (RFC 5802; `ScramFormatter`). Passwords live in buffers that are overwritten when dropped and
+//! have no text form, and no error carries a piece of one: what stands behind a `password`
 //! component may be its second half, so from there on components are named by number only.
 //!
 //! Differences from Kafka: blanks around keys are ignored, `\"` and `\\` are escapes inside double

@@ -1,9 +1,9 @@
 //! The files of bootstrap records: the four cases (B-74, field cases C-19, C-41, C-47), and the
 //! transaction that a real Kafka made of them.
-#![allow(clippy::disallowed_methods, reason = "tests prepare files without the engine")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 use kraftlog::bootstrap::{
-    ActivationError, Bootstrap, BootstrapError, BootstrapSource, FileFault, Replayed, activate,
+    ActivationError, Bootstrap, BootstrapError, BootstrapSource, FileFault, ReplayedState, activate,
 };
 use kraftlog_codecs::features::MetadataVersion;
 use kraftlog_codecs::metadata::MetadataRecord;
@@ -100,7 +100,7 @@ fn damaged_files_are_refused_with_the_fault() {
 fn a_level_of_a_newer_build_is_read_and_refused_when_it_is_needed() {
     let found = find(None, Some(&case("zero-mv99.hex"))).1.unwrap();
     assert_eq!(found.metadata_version(), MetadataVersion(99));
-    let error = activate(&Replayed::new(), &found, 1).unwrap_err();
+    let error = activate(&ReplayedState::new(), &found, 1).unwrap_err();
     assert!(matches!(error, ActivationError::UnsupportedMetadataVersion { level: 99, .. }), "{error}");
     assert!(error.to_string().contains("newer build"), "{error}");
 }
@@ -113,7 +113,7 @@ fn the_transaction_equals_the_one_that_kafka_wrote() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/formatted-4.4.0/standalone/data");
     let disk = PortableDisk::new();
     let bootstrap = block_on(Bootstrap::find(&*disk, &path)).unwrap();
-    let activation = activate(&Replayed::new(), &bootstrap, 1).unwrap();
+    let activation = activate(&ReplayedState::new(), &bootstrap, 1).unwrap();
     assert_eq!(activation.writes.len(), 1);
     // B-78, from a run of 4.4.0: Begin, MV, elr, group, share, streams, transaction, Config, End.
     let texts: Vec<String> = activation.writes[0]

@@ -1,5 +1,6 @@
 //! What our format writes equals what `kafka-storage format` of Kafka 4.4.0 wrote, byte for byte:
 //! the clocks and random numbers that Kafka had are read back from its files and given to ours.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 use kraftlog::format::{FormatPlan, FormatRequest, Layout, QuorumArgument};
 use kraftlog::node::NodeConfig;

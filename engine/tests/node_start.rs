@@ -1,6 +1,6 @@
 //! Starting a node: identity over all its directories (B-7 to B-24, field cases C-2, C-6, C-8, C-9,
 //! C-11 to C-13).
-#![allow(clippy::disallowed_methods, reason = "tests prepare files without the engine")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
 
 use kraftlog::ErrorKind;
 use kraftlog::node::{LearnError, Node, NodeConfig, StartError, StartOptions};

@@ -71,11 +71,7 @@ pub(crate) fn run(args: &InfoArgs, out: &mut Output) -> Result<Exit, Failure> {
 }
 
 fn exists(dir: &LogDir) -> bool {
-    match &dir.state {
-        DirState::Missing => false,
-        DirState::Error(LogDirError::NotADirectory { .. }) => false,
-        _ => true,
-    }
+    !matches!(dir.state, DirState::Missing | DirState::Error(LogDirError::NotADirectory { .. }))
 }
 
 /// A list under its heading, and an empty line; nothing for an empty list.

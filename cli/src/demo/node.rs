@@ -1,6 +1,6 @@
 //! The controller of the demo: formatted, opened, leading.
 
-use kraftlog::bootstrap::{Bootstrap, activate};
+use kraftlog::bootstrap::{Bootstrap, ReplayedState};
 use kraftlog::format::{FormatPlan, FormatRequest, QuorumArgument};
 use kraftlog::node::NodeConfig;
 use kraftlog::{Epoch, LogConfig, MetadataDir, MetadataLog, NodeId, Offset, OpenReport, Voter};
@@ -95,10 +95,7 @@ pub(crate) fn bootstrap(log: &MetadataLog, epoch: Epoch, dir: &Path) -> Result<S
     let disk = PortableDisk::new();
     let bootstrap = rt::block_on(Bootstrap::find(&*disk, dir))?;
     let min_insync_replicas = config(dir)?.min_insync_replicas();
-    let activation = activate(&kraftlog::bootstrap::Replayed::new(), &bootstrap, min_insync_replicas)?;
-    for records in &activation.writes {
-        let appended = log.append_records(epoch, records)?.durable_blocking()?;
-        log.update_high_watermark(Offset(appended.last.0 + 1))?;
-    }
-    Ok(activation.message)
+    let activated = log.activate_blocking(epoch, &ReplayedState::new(), &bootstrap, min_insync_replicas)?;
+    log.update_high_watermark(activated.end_offset)?;
+    Ok(activated.message)
 }

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-pub const ID: &str = "Jk01gj4RQRegVl2GLqYuTg";
-pub const OTHER_ID: &str = "UxKV8_q9Td6gUtqlso_yHw";
-pub const DIR_A: &str = "Y0_TxaqAQb2tTuW2MXphaA";
-pub const DIR_B: &str = "FNu1jmuxSF2vc8q95hCkCQ";
+pub(crate) const ID: &str = "Jk01gj4RQRegVl2GLqYuTg";
+pub(crate) const OTHER_ID: &str = "UxKV8_q9Td6gUtqlso_yHw";
+pub(crate) const DIR_A: &str = "Y0_TxaqAQb2tTuW2MXphaA";
+pub(crate) const DIR_B: &str = "FNu1jmuxSF2vc8q95hCkCQ";
 
 /// A controller of a dynamic quorum with the log dir `d1`.
-pub const DYNAMIC: &str = "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://ctrl-1.example:9093\n\
+pub(crate) const DYNAMIC: &str = "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://ctrl-1.example:9093\n\
     controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=ctrl-1.example:9093\n\
     log.dirs=d1\n";
 /// A controller of a static quorum with the log dir `d1`.
-pub const STATIC: &str = "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://ctrl-1.example:9093\n\
+pub(crate) const STATIC: &str = "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://ctrl-1.example:9093\n\
     controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@ctrl-1.example:9093\nlog.dirs=d1\n";
 /// A broker and controller of a static quorum with the log dirs `d1` and `d2`.
-pub const TWO_DIRS: &str = "process.roles=broker,controller\nnode.id=1\n\
+pub(crate) const TWO_DIRS: &str = "process.roles=broker,controller\nnode.id=1\n\
     listeners=PLAINTEXT://ctrl-1.example:9092,CONTROLLER://ctrl-1.example:9093\n\
     controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@ctrl-1.example:9093\nlog.dirs=d1,d2\n";
 
 /// What a run of the binary did.
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl From<Output> for Ran {
@@ -40,62 +40,62 @@ impl From<Output> for Ran {
 }
 
 /// A directory with the configuration `F`, in which the binary runs.
-pub struct Place {
-    pub root: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) root: tempfile::TempDir,
 }
 
 impl Place {
-    pub fn new(config: &str) -> Place {
+    pub(crate) fn new(config: &str) -> Place {
         let place = Place { root: tempfile::tempdir().unwrap() };
         place.write("F", config);
         place
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    pub fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
 
     /// Value of a key in a directory's meta.properties.
-    pub fn meta(&self, dir: &str, key: &str) -> Option<String> {
+    pub(crate) fn meta(&self, dir: &str, key: &str) -> Option<String> {
         let text = String::from_utf8(self.read(&format!("{dir}/meta.properties"))).unwrap();
         let prefix = format!("{key}=");
         text.lines().find_map(|line| line.strip_prefix(&prefix)).map(str::to_owned)
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kraftlog"));
         command.args(args).current_dir(self.root.path()).env_remove("KRAFTLOG_IO");
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.command(args).output().unwrap().into()
     }
 
     /// `format -c F -t ID` and more.
-    pub fn format(&self, more: &[&str]) -> Ran {
+    pub(crate) fn format(&self, more: &[&str]) -> Ran {
         self.run(&[&["format", "-c", "F", "-t", ID], more].concat())
     }
 
     /// Everything below the root: directories, and files with their bytes and modes.
-    pub fn tree(&self) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
+    pub(crate) fn tree(&self) -> BTreeMap<String, (u32, Option<Vec<u8>>)> {
         let mut tree = BTreeMap::new();
         walk(self.root.path(), self.root.path(), &mut tree);
         tree
     }
 
     /// Runs a format that must be refused, and holds the tree to what it was.
-    pub fn refused(&self, args: &[&str]) -> Ran {
+    pub(crate) fn refused(&self, args: &[&str]) -> Ran {
         let before = self.tree();
         let ran = self.run(args);
         assert_eq!(ran.code, 1, "{args:?} printed {} {}", ran.out, ran.err);
@@ -121,7 +121,7 @@ fn walk(root: &Path, dir: &Path, tree: &mut BTreeMap<String, (u32, Option<Vec<u8
 }
 
 /// The bytes of a `.hex` file of the field cases.
-pub fn case_bytes(name: &str) -> Vec<u8> {
+pub(crate) fn case_bytes(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let digits: String = text

@@ -5,9 +5,12 @@
 //! so such a log is bootstrapped again.
 
 use super::find::Bootstrap;
-use super::replayed::Replayed;
+use super::replayed::ReplayedState;
 use super::writes::{BootstrapTooLarge, bootstrap_writes, value};
-use crate::types::Offset;
+use crate::error::ErrorKind;
+use crate::handle::{MetadataLog, block_on};
+use crate::ticket::AppendError;
+use crate::types::{Epoch, Offset};
 use kraftlog_codecs::features::MetadataVersion;
 use kraftlog_codecs::metadata::{AbortTransactionRecord, ConfigRecord};
 
@@ -77,7 +80,7 @@ pub enum ActivationError {
 /// # Errors
 /// [`ActivationError`]; the leader must resign.
 pub fn activate(
-    replayed: &Replayed,
+    replayed: &ReplayedState,
     bootstrap: &Bootstrap,
     min_insync_replicas: i32,
 ) -> Result<Activation, ActivationError> {
@@ -139,7 +142,95 @@ pub fn activate(
     Ok(Activation { writes, message, bootstraps: true })
 }
 
-fn abort_only(replayed: &Replayed, abort: Option<Offset>) -> Result<Activation, ActivationError> {
+/// What [`MetadataLog::activate`] wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Activated {
+    /// Kafka's message.
+    pub message: String,
+    /// Offset behind the last record that was written; the log end where nothing was.
+    pub end_offset: Offset,
+    /// True if bootstrap records were written.
+    pub bootstrapped: bool,
+}
+
+/// Why [`MetadataLog::activate`] failed. The leader must resign.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActivateError {
+    /// Nothing was appended.
+    #[error(transparent)]
+    Refused(#[from] ActivationError),
+    /// An append failed; of several batches earlier ones may be durable, and the next leader starts over.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+impl ActivateError {
+    /// What the caller can do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            ActivateError::Refused(ActivationError::TooLarge(_)) => ErrorKind::Invalid,
+            ActivateError::Refused(ActivationError::UnsupportedMetadataVersion { .. }) => {
+                ErrorKind::Unsupported
+            }
+            ActivateError::Refused(_) => ErrorKind::Refused,
+            ActivateError::Append(error) => error.kind(),
+        }
+    }
+}
+
+impl MetadataLog {
+    /// Appends what a new leader of `epoch` must write first, as [`activate()`] decides it. Call it when
+    /// the leader change is committed and everything before it is in `replayed`.
+    ///
+    /// On return it is durable; whether it is committed is the quorum's business.
+    ///
+    /// # Errors
+    /// [`ActivateError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future undoes nothing: batches queued so far become durable, the others are never
+    /// queued. The next leader aborts and writes again.
+    pub async fn activate(
+        &self,
+        epoch: Epoch,
+        replayed: &ReplayedState,
+        bootstrap: &Bootstrap,
+        min_insync_replicas: i32,
+    ) -> Result<Activated, ActivateError> {
+        let Activation { writes, message, bootstraps } = activate(replayed, bootstrap, min_insync_replicas)?;
+        let mut end_offset = self.end_offset();
+        let mut tickets = Vec::with_capacity(writes.len());
+        for records in &writes {
+            tickets.push(self.append_records(epoch, records)?);
+        }
+        for ticket in tickets {
+            end_offset = Offset(ticket.durable().await?.last.0 + 1);
+        }
+        Ok(Activated { message, end_offset, bootstrapped: bootstraps })
+    }
+
+    /// As [`activate`](MetadataLog::activate), blocking this thread.
+    ///
+    /// # Errors
+    /// Those of [`activate`](MetadataLog::activate).
+    ///
+    /// # Panics
+    /// Inside an async context, if the runtime can tell.
+    pub fn activate_blocking(
+        &self,
+        epoch: Epoch,
+        replayed: &ReplayedState,
+        bootstrap: &Bootstrap,
+        min_insync_replicas: i32,
+    ) -> Result<Activated, ActivateError> {
+        let rt = std::sync::Arc::clone(self.dir().rt());
+        block_on(&*rt, self.activate(epoch, replayed, bootstrap, min_insync_replicas))
+    }
+}
+
+fn abort_only(replayed: &ReplayedState, abort: Option<Offset>) -> Result<Activation, ActivationError> {
     let begin = "Performing controller activation.";
     let Some(offset) = abort else {
         return Ok(Activation { writes: Vec::new(), message: begin.to_owned(), bootstraps: false });
@@ -178,8 +269,8 @@ mod tests {
             .into()
     }
 
-    fn replay(records: &[MetadataRecord<'_>]) -> Replayed {
-        let mut replayed = Replayed::new();
+    fn replay(records: &[MetadataRecord<'_>]) -> ReplayedState {
+        let mut replayed = ReplayedState::new();
         for (offset, record) in (3..).zip(records) {
             replayed.apply(Offset(offset), record).unwrap();
         }

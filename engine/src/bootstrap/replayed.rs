@@ -10,7 +10,7 @@ use kraftlog_codecs::metadata::MetadataRecord;
 
 /// State after replaying a log or a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Replayed {
+pub struct ReplayedState {
     committed: Option<MetadataVersion>,
     /// Offset of Begin, and the metadata.version set since.
     open: Option<(Offset, Option<MetadataVersion>)>,
@@ -19,7 +19,7 @@ pub struct Replayed {
 /// Transaction records that make no sense (B-84).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReplayError {
+pub enum TransactionOrderError {
     /// Begin inside of a transaction.
     #[error("transaction begins at offset {at} inside the one that began at {open}")]
     BeginInside {
@@ -36,21 +36,25 @@ pub enum ReplayError {
     },
 }
 
-impl Replayed {
+impl ReplayedState {
     /// Nothing replayed yet.
-    pub fn new() -> Replayed {
-        Replayed::default()
+    pub fn new() -> ReplayedState {
+        ReplayedState::default()
     }
 
     /// Takes in the record at `offset`.
     ///
     /// # Errors
     /// A transaction record that does not fit; the state is as before.
-    pub fn apply(&mut self, offset: Offset, record: &MetadataRecord<'_>) -> Result<(), ReplayError> {
+    pub fn apply(
+        &mut self,
+        offset: Offset,
+        record: &MetadataRecord<'_>,
+    ) -> Result<(), TransactionOrderError> {
         match (record, &mut self.open) {
             (MetadataRecord::BeginTransaction(_), None) => self.open = Some((offset, None)),
             (MetadataRecord::BeginTransaction(_), Some((open, _))) => {
-                return Err(ReplayError::BeginInside { at: offset, open: *open });
+                return Err(TransactionOrderError::BeginInside { at: offset, open: *open });
             }
             (MetadataRecord::EndTransaction(_), Some((_, version))) => {
                 self.committed = version.or(self.committed);
@@ -58,7 +62,7 @@ impl Replayed {
             }
             (MetadataRecord::AbortTransaction(_), Some(_)) => self.open = None,
             (MetadataRecord::EndTransaction(_) | MetadataRecord::AbortTransaction(_), None) => {
-                return Err(ReplayError::EndOutside { at: offset });
+                return Err(TransactionOrderError::EndOutside { at: offset });
             }
             (MetadataRecord::FeatureLevel(feature), open) if feature.name == METADATA_VERSION => {
                 let version = Some(MetadataVersion(feature.feature_level));

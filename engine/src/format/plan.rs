@@ -437,10 +437,7 @@ impl Options {
         for (dir, error) in &found.skipped {
             warnings.push(FormatWarning::DirSkipped { dir: dir.clone(), reason: error.to_string() });
         }
-        let voters = match &controllers {
-            Some(list) => Some(voters(list, config)),
-            None => None,
-        };
+        let voters = controllers.as_ref().map(|list| voters(list, config));
         Ok(FormatPlan {
             cluster_id: request.cluster_id.clone(),
             node_id: config.node_id(),
