@@ -6,7 +6,8 @@ build_kraftlog() { # sets kraftlog and interop_node; KRAFTLOG_BIN and INTEROP_NO
     kraftlog=${KRAFTLOG_BIN:-} interop_node=${INTEROP_NODE_BIN:-}
     [ -n "$kraftlog" ] && [ -n "$interop_node" ] && return 0
     (cd "$root" && cargo build --release -p kraftlog-cli -p kraftlog-tests >&2) || return 1
-    local target=${CARGO_TARGET_DIR:-$root/target}
+    local target=${CARGO_TARGET_DIR:-target}
+    case $target in /*) ;; *) target=$root/$target ;; esac
     kraftlog=${kraftlog:-$target/release/kraftlog}
     interop_node=${interop_node:-$target/release/interop-node}
 }
