@@ -388,3 +388,22 @@ fn a_directory_in_use_is_left_alone() {
     drop(lock);
     assert_eq!(place.format(&[]).code, 0);
 }
+
+/// A limit of the shell on file sizes stands in for a full disk: the same step fails.
+#[test]
+fn a_full_disk_is_told_with_the_file_and_nothing_is_left() {
+    let place = Place::new(&TWO_DIRS.replace("log.dirs=d1,d2", "log.dirs=new/d1,d2"));
+    std::fs::create_dir(place.path("d2")).unwrap();
+    let before = place.tree();
+    let ran: support::Ran = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" format -c F -t \"$1\""])
+        .args([env!("CARGO_BIN_EXE_kraftlog"), ID])
+        .current_dir(place.root.path())
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.err.contains("could not write d2/meta.properties.tmp"), "{}", ran.err);
+    assert!(ran.err.contains("formatted: none; not formatted: d2, new/d1"), "{}", ran.err);
+    assert_eq!(place.tree(), before, "something is left");
+}
