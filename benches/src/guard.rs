@@ -33,9 +33,10 @@ impl Guard {
         self.last
     }
 
-    /// Runs `work` between two readings; with the result, the factor by which they differ (1 or more).
+    /// Runs `work` between the last reading and a new one; with the result, the factor by which the two
+    /// differ (1 or more).
     pub fn watch<T>(&mut self, work: impl FnOnce() -> T) -> (T, f64) {
-        let before = self.reading();
+        let before = self.last;
         let result = work();
         self.last = self.reading();
         let ratio = self.last.as_secs_f64() / before.as_secs_f64();

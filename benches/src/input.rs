@@ -131,7 +131,8 @@ where
 /// If `bytes` is below 128 or above 8 MiB.
 pub fn batch_of(bytes: usize) -> Vec<u8> {
     assert!((128..=BATCH_BYTES_MAX).contains(&bytes), "no batch of {bytes} bytes");
-    let name = "x".repeat(249);
+    // Long enough that the largest batch stays below Kafka's limit of 10,000 records.
+    let name = "x".repeat((bytes / 4096).max(249));
     let mut out = Vec::with_capacity(bytes);
     let mut builder =
         BatchBuilder::new(&mut out, BatchOptions { bytes_max: bytes, ..BatchOptions::data(0, 1, TIMESTAMP) });

@@ -18,3 +18,4 @@ pub mod guard;
 pub mod input;
 pub mod pairs;
 pub mod place;
+pub mod subject;

@@ -15,20 +15,33 @@ pub struct Pairs {
     pub ratio: f64,
 }
 
-/// Runs `rounds` pairs of bursts; who goes first changes from pair to pair. Each side does its work and
-/// says how many operations it was, so the two bursts need not be of one size.
-pub fn alternate(rounds: usize, mut ours: impl FnMut() -> usize, mut bare: impl FnMut() -> usize) -> Pairs {
+/// Pairs that are run whatever time they take.
+const ROUNDS_MIN: usize = 6;
+/// When a measurement has taken so long, it begins no further pair.
+const TIME_MAX: Duration = Duration::from_secs(4);
+
+/// Runs up to `rounds` pairs of bursts, fewer where the disk is slow; who goes first changes from pair to
+/// pair. Each side says how many operations its burst was, so the two need not be of one size. What
+/// `prepare` makes for our next burst is not timed: the bare side has its buffers too.
+pub fn alternate<P>(
+    rounds: usize,
+    mut prepare: impl FnMut() -> P,
+    mut ours: impl FnMut(P) -> usize,
+    mut bare: impl FnMut() -> usize,
+) -> Pairs {
     let mut times = Vec::with_capacity(rounds);
     // The first burst of each warms caches up and is not counted.
-    ours();
+    ours(prepare());
     bare();
-    for round in 0..rounds {
-        times.push(if round % 2 == 0 {
-            let ours = per_operation(&mut ours);
+    let from = clock::now();
+    while times.len() < rounds && (times.len() < ROUNDS_MIN || from.elapsed() < TIME_MAX) {
+        let prepared = prepare();
+        times.push(if times.len() % 2 == 0 {
+            let ours = per_operation(|| ours(prepared));
             (ours, per_operation(&mut bare))
         } else {
             let bare = per_operation(&mut bare);
-            (per_operation(&mut ours), bare)
+            (per_operation(|| ours(prepared)), bare)
         });
     }
     Pairs {
@@ -38,7 +51,7 @@ pub fn alternate(rounds: usize, mut ours: impl FnMut() -> usize, mut bare: impl 
     }
 }
 
-fn per_operation(burst: &mut impl FnMut() -> usize) -> f64 {
+fn per_operation(burst: impl FnOnce() -> usize) -> f64 {
     let from = clock::now();
     let operations = burst();
     from.elapsed().as_secs_f64() / operations as f64
@@ -68,7 +81,7 @@ mod tests {
             order.borrow_mut().push(name);
             1
         };
-        let pairs = alternate(3, || side('o'), || side('b'));
+        let pairs = alternate(3, || (), |()| side('o'), || side('b'));
         assert_eq!(*order.borrow(), "obobboob");
         assert!(pairs.ratio > 0.0);
     }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 pub const DIR_ENV: &str = "KRAFTLOG_BENCH_DIR";
 
 /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of Linux.
-const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// A fresh directory below `KRAFTLOG_BENCH_DIR`, or else below `default` (the build's own temporary
 /// directory, `env!("CARGO_TARGET_TMPDIR")` in a bench). It is removed when dropped.
@@ -19,7 +19,7 @@ pub fn fresh(default: &str) -> TempDir {
     must(std::fs::create_dir_all(&base), &base);
     let kind = must(rustix::fs::statfs(&base), &base).f_type;
     assert!(
-        !IN_MEMORY.contains(&i64::from(kind)),
+        !IN_MEMORY.contains(&i128::from(kind)),
         "{} is a file system in memory; set {DIR_ENV} to a directory on a disk",
         base.display()
     );
