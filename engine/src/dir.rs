@@ -152,16 +152,6 @@ impl MetadataDir {
         Ok(MetadataDir::held(path, rt, backend, lock))
     }
 
-    /// A directory whose lock the caller has taken already.
-    pub(crate) fn with_lock(
-        path: &Path,
-        rt: Arc<dyn Rt>,
-        backend: BackendReport,
-        lock: Arc<DirLock>,
-    ) -> MetadataDir {
-        MetadataDir::held(path, rt, backend, lock)
-    }
-
     fn held(path: &Path, rt: Arc<dyn Rt>, backend: BackendReport, lock: Arc<DirLock>) -> MetadataDir {
         let use_ = Arc::new(Use {
             handles_gone: AtomicBool::new(false),

@@ -7,8 +7,7 @@
 //! - Ordered changes go to the log lane: `shared.log_queue.push_with(|order| Ok((LogOp::.., answer)))`.
 //!   `order` ([`Order`]) is changed in the same step, so the order of calls is the order in the log.
 //!   The lane's answer comes through `lane::oneshot`.
-//! - A further lane has a `lane::queue::Queue<Op>`, is started with
-//!   `shared.rt.spawn_lane(name, &shared.part_dir, Box::new(move |disk| Box::pin(async move { .. })))`,
+//! - A further lane has a `lane::queue::Queue<Op>`, is started with [`Shared::spawn_lane`],
 //!   loops on `queue.take(&mut ops).await` until it says false, and holds `Arc<Shared>` (which keeps the
 //!   directory's lock) until then. `Shared::close_queues` closes its queue too.
 //! - A failed sync (`error::fences`) must call [`Shared::fence`].
@@ -24,6 +23,7 @@ use crate::lane::log_lane::{LogOp, Order};
 use crate::lane::oneshot::oneshot;
 use crate::lane::queue::{Queue, QueueClosed};
 use crate::lane::read_lane::ReadOp;
+use crate::lane::running::Running;
 use crate::log::tail::TailCache;
 use crate::metrics::Metrics;
 use crate::segment::Segments;
@@ -31,9 +31,10 @@ use crate::snapshot::Snapshots;
 use crate::sync::Mutex;
 use crate::types::{Epoch, Offset};
 use crate::watermark::{Ends, Watch, Watermark};
-use kraftlog_io::{IoError, Rt};
+use kraftlog_io::{Disk, IoError, Rt};
 use std::future::Future;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 /// What all handles and lanes of one open log share.
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) control: Mutex<ControlHistory>,
     pub(crate) snapshots: Snapshots,
     pub(crate) metrics: Arc<Metrics>,
+    /// The lanes that still run.
+    pub(crate) running: Arc<Running>,
     /// The first failed or unknown sync of the directory.
     pub(crate) fence: OnceLock<Fenced>,
     /// Last field: frees the directory for the next log when the last lane ends.
@@ -63,6 +66,29 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Starts one more lane of this log; its queue is among those that
+    /// [`close_queues`](Shared::close_queues) closes.
+    pub(crate) fn spawn_lane<F>(
+        self: &Arc<Shared>,
+        name: &str,
+        lane: impl FnOnce(Arc<Shared>, Rc<dyn Disk>) -> F + Send + 'static,
+    ) -> Result<(), IoError>
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let (shared, running) = (Arc::clone(self), self.running.enter());
+        self.rt.spawn_lane(
+            name,
+            &self.part_dir,
+            Box::new(move |disk| {
+                Box::pin(async move {
+                    lane(shared, disk).await;
+                    drop(running);
+                })
+            }),
+        )
+    }
+
     /// Keeps the first cause and lets nothing more be written. Readers stop at the durable end.
     pub(crate) fn fence(&self, cause: IoError) -> Fenced {
         let fenced = self.fence.get_or_init(|| {

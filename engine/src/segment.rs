@@ -91,6 +91,7 @@ impl Segments {
         self.generation.load(Ordering::SeqCst)
     }
 
+    #[expect(dead_code, reason = "for truncation, the one change that takes bytes away; it is not built yet")]
     pub(crate) fn next_generation(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
     }

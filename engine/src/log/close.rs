@@ -61,7 +61,9 @@ impl MetadataLog {
     /// Closes the log: everything queued before becomes durable, the active segment gets its exact
     /// length, and the next open reads the tail only.
     ///
-    /// All clones of the handle are closed by it; what is called on them later says `Closed`.
+    /// All clones of the handle are closed by it; what is called on them later says `Closed`. When the last
+    /// handle of the log and of its [`MetadataDir`](crate::MetadataDir) is gone, the directory is free for
+    /// other processes.
     ///
     /// # Errors
     /// [`CloseError`]; everything acknowledged is durable in any case. A disk too full for the small
@@ -72,7 +74,11 @@ impl MetadataLog {
     pub async fn close(self) -> Result<CloseReport, CloseError> {
         let (answer, closed) = oneshot();
         self.shared().log_queue.push_last(LogOp::Close { answer })?;
-        closed.into_answer().await.unwrap_or(Err(CloseError::Closed))
+        let closed = closed.into_answer().await.unwrap_or(Err(CloseError::Closed));
+        // The lock goes with whoever has it last. Without lanes that is a handle, and the caller's own go
+        // with this future: nobody is refused who comes after us.
+        self.shared().running.ended().await;
+        closed
     }
 
     /// As [`close`](MetadataLog::close), blocking this thread.

@@ -64,9 +64,12 @@ impl MetadataLog {
                 Box::pin(async move {
                     match open(&disk, dir, lease, config).await {
                         Ok((log, report, lane)) => {
+                            let running = lane.shared.running.enter();
                             // If nobody waits any more, the handle is dropped here and the lane ends.
                             answer.send(Ok((log, report)));
                             lane.run().await;
+                            drop(disk);
+                            drop(running);
                         }
                         Err(error) => answer.send(Err(error)),
                     }
@@ -224,6 +227,7 @@ fn lane(
         control: Mutex::new(control),
         snapshots: Snapshots::new(catalog),
         metrics: Arc::new(Metrics::default()),
+        running: Arc::default(),
         config,
         fence: OnceLock::new(),
         _lease: lease,
@@ -253,7 +257,5 @@ fn forget_removed(catalog: &mut Catalog, survey: &Survey) {
 /// The lane for reads; those for checkpoints start when they are first needed. All end when the log
 /// lane has.
 fn spawn_read_lane(shared: &Arc<Shared>) -> Result<(), IoError> {
-    let read = Arc::clone(shared);
-    let dir = shared.part_dir.as_path();
-    shared.rt.spawn_lane("kraftlog-read", dir, Box::new(move |disk| Box::pin(read_lane::run(read, disk))))
+    shared.spawn_lane("kraftlog-read", read_lane::run)
 }

@@ -46,9 +46,7 @@ impl Snapshots {
     pub(crate) fn start_bulk(&self, shared: &Arc<Shared>) -> Result<(), IoError> {
         let mut started = self.bulk_started.lock();
         if !*started {
-            let lane_shared = Arc::clone(shared);
-            let lane = Box::new(move |disk| Box::pin(bulk::run(lane_shared, disk)) as _);
-            shared.rt.spawn_lane("kraftlog-bulk", &shared.part_dir, lane)?;
+            shared.spawn_lane("kraftlog-bulk", bulk::run)?;
             *started = true;
         }
         Ok(())
@@ -58,9 +56,7 @@ impl Snapshots {
     pub(crate) fn start_serving(&self, shared: &Arc<Shared>) -> Result<(), IoError> {
         let mut started = self.serve_started.lock();
         if !*started {
-            let lane_shared = Arc::clone(shared);
-            let lane = Box::new(move |disk| Box::pin(serve::run(lane_shared, disk)) as _);
-            shared.rt.spawn_lane("kraftlog-serve", &shared.part_dir, lane)?;
+            shared.spawn_lane("kraftlog-serve", serve::run)?;
             *started = true;
         }
         Ok(())

@@ -53,6 +53,9 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<Entry>> {
         };
         entries.push(describe(name, &meta));
     }
+    // A directory that changes meanwhile may show a name twice (readdir(3) leaves it open).
+    entries.sort_by(|a: &Entry, b| a.name.cmp(&b.name));
+    entries.dedup_by(|b, a| a.name == b.name);
     Ok(entries)
 }
 
