@@ -7,7 +7,9 @@
 use crate::recover::scan::Fault;
 use crate::types::{Epoch, Offset};
 use bytes::BytesMut;
-use kraftlog_codecs::batch::{BATCH_BYTES_MAX, BatchHeader, Batches, Found, find_valid_batch};
+use kraftlog_codecs::batch::{
+    BATCH_BYTES_MAX, BatchHeader, Batches, Found, LENGTH_OVERHEAD, find_valid_batch,
+};
 use kraftlog_io::{File, IoError};
 
 /// Bytes looked at in one piece; batches up to half of it are found wherever they lie.
@@ -107,19 +109,27 @@ fn index(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Where the bytes that are not zero end, at or behind `from`.
+/// Where the sectors end, from `from` on, that have a byte which is not zero: what lies behind is
+/// preallocation. (Whole batches end in zeros too, so the last byte that is not zero says little.)
+///
+/// Preallocation ends where a sector does. A file of zeros alone that does not is the beginning of a torn
+/// batch, since every base offset begins with zeros, and counts as data.
 pub(crate) async fn data_end(file: &dyn File, from: u64, file_len: u64) -> Result<u64, IoError> {
     const CHUNK: u64 = 1 << 20;
+    // A few zeros are the front of a base offset rather than a reserve.
+    if file_len - from < LENGTH_OVERHEAD as u64 {
+        return Ok(file_len);
+    }
     let mut end = file_len;
     while end > from {
         let at = end.saturating_sub(CHUNK).max(from);
         let buf = file.read_at(at, index(end - at), BytesMut::new()).await?;
         if let Some(last) = buf.iter().rposition(|byte| *byte != 0) {
-            return Ok(at + last as u64 + 1);
+            return Ok((at + last as u64 + 1).next_multiple_of(SECTOR_BYTES).min(file_len));
         }
         end = at;
     }
-    Ok(from)
+    Ok(if file_len.is_multiple_of(SECTOR_BYTES) { from } else { file_len })
 }
 
 impl Fault {

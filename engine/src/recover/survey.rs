@@ -43,7 +43,7 @@ pub(crate) struct CutPlan {
     pub(crate) segment: usize,
     pub(crate) position: u64,
     pub(crate) reason: String,
-    /// Where the bytes that are not zero end in the segment.
+    /// Where the sectors end that are not all zero.
     pub(crate) data_end: u64,
 }
 
@@ -111,7 +111,9 @@ pub(crate) async fn survey(
     let mut first = Some((begin.position, begin.index, begin.indexer, begin.first_timestamp));
     while at < segments.len() {
         let segment = segments[at].clone();
-        if segment.base != pass.gathered.end {
+        // A pass that begins with the last durable batch begins inside of its segment.
+        let is_resumed_here = first.as_ref().is_some_and(|(position, ..)| *position > 0);
+        if segment.base != pass.gathered.end && !is_resumed_here {
             let delete_left_it =
                 segment.base > pass.gathered.end && covered.is_some_and(|covered| covered >= segment.base);
             if delete_left_it && !resumed {
@@ -260,7 +262,7 @@ impl Pass<'_> {
                 Behind::Unknown => return Err(corrupt(None)),
             }
         }
-        match damage::look_behind(&**file, data_end, position + 1, expected, epoch).await? {
+        match damage::look_behind(&**file, file_len, position + 1, expected, epoch).await? {
             Behind::Nothing => Ok(plan),
             Behind::Unknown => Err(corrupt(None)),
             Behind::Valid(follower) => {

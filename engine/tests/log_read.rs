@@ -1,0 +1,160 @@
+//! Reads, rolls and index files.
+
+mod support;
+
+use kraftlog::{Epoch, Isolation, LogConfig, Offset, ReadError};
+use kraftlog_codecs::index::OffsetIndex;
+use std::fs;
+use support::{append, batch, batch_at, big_batch, lead};
+
+fn small_segments() -> LogConfig {
+    let mut config = LogConfig::default();
+    config.segment_bytes_max = 20_000;
+    config.tail_cache_bytes_max = 0;
+    config
+}
+
+on_every_backend! {
+    fn committed_reads_stop_at_the_high_watermark(place: &Place) {
+        let (log, _) = place.open();
+        lead(&log, 1, 0);
+        for _ in 0..4 {
+            append(&log, 1, 5).durable_blocking().unwrap();
+        }
+        assert!(log.read_blocking(Offset(0), Isolation::Committed, 1000).unwrap().bytes.is_empty());
+        log.update_high_watermark(Offset(10)).unwrap();
+        let fetched = log.read_blocking(Offset(7), Isolation::Committed, usize::MAX).unwrap();
+        assert_eq!((fetched.start, fetched.next), (Offset(5), Offset(10)));
+        assert_eq!(fetched.bytes, batch(5, 1, 5));
+        let fetched = log.read_blocking(Offset(7), Isolation::Uncommitted, usize::MAX).unwrap();
+        assert_eq!((fetched.start, fetched.next), (Offset(5), Offset(20)));
+        assert!(log.read_blocking(Offset(20), Isolation::Uncommitted, 10).unwrap().bytes.is_empty());
+        let error = log.read_blocking(Offset(21), Isolation::Uncommitted, 10).unwrap_err();
+        assert!(matches!(error, ReadError::OutOfRange { end: Offset(20), .. }), "{error}");
+    }
+
+    fn at_least_one_batch_comes_whatever_the_limit(place: &Place) {
+        let (log, _) = place.open();
+        lead(&log, 1, 2);
+        let one = batch(0, 1, 1).len();
+        assert_eq!(log.read_blocking(Offset(0), Isolation::Uncommitted, 1).unwrap().bytes.len(), one);
+        assert_eq!(log.read_blocking(Offset(0), Isolation::Uncommitted, 2 * one - 1).unwrap().bytes.len(), one);
+        assert_eq!(log.read_blocking(Offset(0), Isolation::Uncommitted, 2 * one).unwrap().bytes.len(), 2 * one);
+    }
+
+    fn memory_and_disk_give_the_same_bytes(place: &Place) {
+        let (log, _) = place.open();
+        lead(&log, 1, 0);
+        for at in 0..200 {
+            let bytes = if at % 50 == 7 { big_batch(0, 1, 300_000) } else { batch(0, 1, 1 + at % 3) };
+            log.append_as_leader(Epoch(1), bytes).unwrap().durable_blocking().unwrap();
+        }
+        let end = log.end_offset();
+        let mut from_memory = Vec::new();
+        for at in 0..end.0 {
+            let fetched = log.read_blocking(Offset(at), Isolation::Uncommitted, 1000).unwrap();
+            assert!(fetched.start <= Offset(at) && Offset(at) < fetched.next);
+            from_memory.push(fetched);
+        }
+        assert_eq!(log.metrics().reads_from_disk(), 0);
+        log.close_blocking().unwrap();
+        let (log, _) = place.open();
+        for (at, expected) in from_memory.iter().enumerate() {
+            let at = Offset(i64::try_from(at).unwrap());
+            assert_eq!(&log.read_blocking(at, Isolation::Uncommitted, 1000).unwrap(), expected);
+        }
+        assert_eq!(log.metrics().reads_from_memory(), 0);
+    }
+
+    fn segments_roll_at_their_size_and_reads_cross_them(place: &Place) {
+        let (log, _) = place.open_with(small_segments());
+        lead(&log, 1, 0);
+        for _ in 0..1000 {
+            drop(append(&log, 1, 1));
+        }
+        log.flush_blocking().unwrap();
+        let per_segment = 20_000 / batch(0, 1, 1).len();
+        assert_eq!(log.metrics().segments_rolled() as usize, 999 / per_segment);
+        let mut next = Offset(0);
+        let mut all = Vec::new();
+        while next < log.end_offset() {
+            let fetched = log.read_blocking(next, Isolation::Uncommitted, 5000).unwrap();
+            assert_eq!(fetched.start, next);
+            all.extend_from_slice(&fetched.bytes);
+            next = fetched.next;
+        }
+        let expected: Vec<u8> = (0..1000).flat_map(|base| batch(base, 1, 1)).collect();
+        assert!(all == expected);
+        log.close_blocking().unwrap();
+        let (log, report) = place.open_with(small_segments());
+        assert_eq!(report.segments, 1 + 999 / per_segment, "{report}");
+        assert_eq!(log.end_offset(), Offset(1000));
+        assert_eq!(log.read_blocking(Offset(500), Isolation::Uncommitted, 1).unwrap().bytes, batch(500, 1, 1));
+    }
+
+    fn a_segment_is_rolled_when_a_batch_is_much_younger(place: &Place) {
+        let mut config = LogConfig::default();
+        config.segment_ms = 1000;
+        let (log, _) = place.open_with(config);
+        lead(&log, 1, 0);
+        for (timestamp, base) in [(5000, 0), (6000, 0), (6001, 2), (6500, 2), (9000, 4)] {
+            let bytes = batch_at(0, 1, 1, timestamp);
+            log.append_as_leader(Epoch(1), bytes).unwrap().durable_blocking().unwrap();
+            assert!(place.segment(base).exists(), "{timestamp}");
+        }
+        assert_eq!(log.metrics().segments_rolled(), 2);
+    }
+
+    fn index_entries_are_made_as_kafka_makes_them(place: &Place) {
+        let (log, _) = place.open();
+        lead(&log, 1, 0);
+        for _ in 0..200 {
+            append(&log, 1, 1).durable_blocking().unwrap();
+        }
+        log.close_blocking().unwrap();
+        let one = batch(0, 1, 1).len();
+        let bytes = fs::read(place.part().join("00000000000000000000.index")).unwrap();
+        let index = OffsetIndex::check(&bytes).unwrap();
+        // The first batch behind more than 4096 bytes, then again and again.
+        let step = 4096 / one + 1;
+        let expected: Vec<(i32, i32)> =
+            (1..).map(|n| n * step).take_while(|at| *at < 200).map(|at| (at as i32, (at * one) as i32)).collect();
+        let found: Vec<_> = index.entries().map(|entry| (entry.relative_offset, entry.position)).collect();
+        assert_eq!(found, expected);
+        let times = fs::read(place.part().join("00000000000000000000.timeindex")).unwrap();
+        assert_eq!(times.len(), 12);
+    }
+
+    fn damaged_index_files_are_rebuilt_and_reads_are_right(place: &Place) {
+        // "Corrupt index found ... non-zero size but last offset no larger than base offset".
+        let log_bytes = support::case("fx-log.hex");
+        let falling = [0, 0, 0, 3, 0, 0, 0, 91, 0, 0, 0, 2, 0, 0, 0, 193];
+        let cases: [(&str, Option<&[u8]>); 6] = [
+            ("index", Some(&[0; 16])),
+            ("index", Some(&[1; 13])),
+            ("index", Some(&[0, 0, 0, 3, 0, 0, 0x27, 0x0f])),
+            ("index", Some(&falling)),
+            ("timeindex", Some(&[7; 12])),
+            ("index", None),
+        ];
+        for (suffix, bytes) in cases {
+            place.wipe();
+            place.put_segment(0, &log_bytes);
+            let path = place.part().join(format!("00000000000000000000.{suffix}"));
+            if let Some(bytes) = bytes {
+                fs::write(&path, bytes).unwrap();
+            }
+            let (log, report) = place.open();
+            assert_eq!(place.read_segment(0), log_bytes);
+            assert_eq!(report.indexes_rebuilt.len(), usize::from(bytes.is_some()), "{report}");
+            for at in 0..7 {
+                let fetched = log.read_blocking(Offset(at), Isolation::Uncommitted, 1).unwrap();
+                assert!(fetched.start.0 <= at && at < fetched.next.0);
+            }
+            drop(log);
+            let (_, report) = place.open();
+            assert!(report.indexes_rebuilt.is_empty(), "{report}");
+            OffsetIndex::check(&fs::read(place.part().join("00000000000000000000.index")).unwrap()).unwrap();
+        }
+    }
+}
