@@ -1,5 +1,8 @@
 //! Appending: tickets, groups, order, epochs, bounds.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "the directory is prepared without the engine")]
+
 mod support;
 
 use kraftlog::{AppendError, Epoch, EpochError, ErrorKind, Isolation, LogConfig, Offset};

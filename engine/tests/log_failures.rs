@@ -1,5 +1,8 @@
 //! A full disk and a failed sync.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "the directory is prepared without the engine")]
+
 mod support;
 
 use kraftlog::{AppendError, Epoch, ErrorKind, Isolation, Offset};
@@ -8,7 +11,7 @@ use support::{Place, append, batch, lead};
 
 fn own(place: &Place) -> (Place, std::sync::Arc<support::faulty::Faults>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut place = Place { dir, rt: place.rt.clone(), backend: place.backend.clone() };
+    let mut place = Place { dir, rt: place.rt.clone(), backend: place.backend.clone(), root: None };
     let faults = place.faulty();
     (place, faults)
 }

@@ -5,6 +5,9 @@
 //! some acknowledgements, opens the log and holds it against what was acknowledged. A power cut is the
 //! simulated disk's business; this is about the process.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "the directory is prepared without the engine")]
+
 mod support;
 
 use kraftlog::{Epoch, Isolation, LogConfig, Offset};

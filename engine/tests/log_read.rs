@@ -1,5 +1,8 @@
 //! Reads, rolls and index files.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "the directory is prepared without the engine")]
+
 mod support;
 
 use kraftlog::{Epoch, Isolation, LogConfig, Offset, ReadError};

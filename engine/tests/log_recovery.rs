@@ -1,5 +1,8 @@
 //! One test for each row of the table in `engine/src/recover/mod.rs`.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::disallowed_methods, reason = "the directory is prepared without the engine")]
+
 mod support;
 
 use kraftlog::{
@@ -59,7 +62,7 @@ on_every_backend! {
         let torn: [(&str, Vec<u8>); 5] = [
             ("short header", good[9 * one..9 * one + 30].to_vec()),
             ("short frame", good[9 * one..9 * one + 9].to_vec()),
-            ("short body", good[9 * one..10 * one - 1].to_vec()),
+            ("short body", good[9 * one..10 * one - 6].to_vec()),
             ("bad crc", bad_crc),
             ("garbage", vec![0xff; 100]),
         ];
@@ -89,7 +92,9 @@ on_every_backend! {
 
     fn a_preallocated_tail_of_zeros_is_no_damage(place: &Place) {
         let good = ten_without_state(place);
-        for zeros in [12usize, 60, 61, 511, 512, 5000, 4 << 20] {
+        // It ends where a sector does; zeros that do not are the front of a torn batch.
+        for end in [1024usize, 4096, 1 << 20, 4 << 20] {
+            let zeros = end - good.len();
             place.wipe();
             place.put_segment(0, &[good.clone(), vec![0; zeros]].concat());
             let (log, report) = place.open();
@@ -252,6 +257,8 @@ on_every_backend! {
         assert_eq!(report.truncated_to, Some(kraftlog::SnapshotId::new(4, 2)));
         assert_eq!((log.start_offset(), log.end_offset(), log.last_epoch()), (Offset(4), Offset(4), Epoch(2)));
         assert!(!place.segment(0).exists() && place.segment(4).exists());
+        // The snapshot's epoch counts as the log's.
+        assert_eq!(log.initialize_leader_epoch_blocking(Epoch(2)).unwrap_err().kind(), ErrorKind::Refused);
         lead(&log, 3, 2);
         drop(log);
         let (log, _) = place.open();
@@ -259,7 +266,7 @@ on_every_backend! {
     }
 
     fn after_a_clean_close_open_reads_the_tail_only(place: &Place) {
-        let mut place = Place { dir: tempfile::tempdir().unwrap(), rt: place.rt.clone(), backend: place.backend.clone() };
+        let mut place = Place { dir: tempfile::tempdir().unwrap(), rt: place.rt.clone(), backend: place.backend.clone(), root: None };
         let faults = place.faulty();
         let (log, _) = place.open();
         lead(&log, 1, 0);

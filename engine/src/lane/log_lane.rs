@@ -90,6 +90,8 @@ pub(crate) struct LogLane {
     pub(crate) quorum: QuorumKeeper,
     /// Newest epoch in the checkpoint file; the file is behind when the cache has another one.
     pub(crate) epochs_on_disk: Option<Epoch>,
+    /// Newest epoch of what lies before the log's first batch: the snapshot's.
+    pub(crate) epoch_before: Epoch,
     pub(crate) bytes_since_state: u64,
     pub(crate) state_written_at: Duration,
     pub(crate) pending: VecDeque<LogOp>,
@@ -256,7 +258,8 @@ impl LogLane {
             AppendError::Fenced(fenced) => AppendError::Fenced(fenced.clone()),
             first => AppendError::Behind(Arc::new(first.clone())),
         };
-        let (end, last_epoch) = (self.log_end(), self.shared.epochs.lock().last().unwrap_or_default());
+        let end = self.log_end();
+        let last_epoch = self.shared.epochs.lock().last().unwrap_or(self.epoch_before);
         let mut failed = Vec::new();
         let pending = std::mem::take(&mut self.pending);
         let rest = &mut self.pending;
@@ -313,10 +316,11 @@ impl LogLane {
             return Err(EpochError::LedBefore { given: epoch, led });
         }
         let end = self.log_end();
-        let before = self.shared.epochs.lock().clone();
-        if before.last().is_some_and(|last| epoch <= last) || epoch <= Epoch::ZERO {
-            return Err(EpochError::NotAbove { given: epoch, last: before.last().unwrap_or_default() });
+        let last = self.shared.log_queue.with(|order, _| order.last_epoch);
+        if epoch <= last {
+            return Err(EpochError::NotAbove { given: epoch, last });
         }
+        let before = self.shared.epochs.lock().clone();
         self.shared.epochs.lock().assign(epoch, end);
         if let Err(cause) = self.write_epochs().await {
             *self.shared.epochs.lock() = before;

@@ -210,7 +210,8 @@ fn lane(
     let end = survey.gathered.end;
     let epochs = EpochCache::new(epochs);
     let newest = epochs.last();
-    let order = Order { next: end, last_epoch: newest.unwrap_or(Epoch::ZERO), leading: None };
+    let epoch_before = survey.plan.latest.map_or(Epoch::ZERO, |id| id.epoch);
+    let order = Order { next: end, last_epoch: newest.unwrap_or(epoch_before), leading: None };
     let mut catalog = found.catalog.clone();
     forget_removed(&mut catalog, survey);
     let quorum = QuorumKeeper::new(found.quorum.clone(), config.node_id);
@@ -239,6 +240,7 @@ fn lane(
         control: control_offsets,
         quorum,
         epochs_on_disk: newest,
+        epoch_before,
         bytes_since_state: 0,
         state_written_at: shared.rt.monotonic(),
         pending: VecDeque::new(),

@@ -251,7 +251,9 @@ impl Apply<'_> {
                     .filter(|entry| entry.start_offset < survey.gathered.end.0)
                     .collect();
                 // An epoch that was begun and got no batch is dropped, as Kafka does at its start.
-                entries == derived || cut_before(entries, survey.plan.start) == derived
+                entries == derived
+                    || cut_before(entries.clone(), survey.plan.start) == derived
+                    || was_cut_at_a_snapshot(survey, &derived, &entries)
             }
             Err(_) => false,
         };
@@ -315,6 +317,15 @@ impl Apply<'_> {
         self.report.removed.extend(left.iter().cloned());
         Ok(())
     }
+}
+
+/// A Kafka forgets its log start at a restart, but not that it has cut the epochs there (behaviour.md
+/// B-128): what the file lacks then lies below a snapshot, and is right as far as it goes.
+fn was_cut_at_a_snapshot(survey: &Survey, derived: &[EpochEntry], file: &[EpochEntry]) -> bool {
+    let Some(first) = file.first() else { return false };
+    let start = Offset(first.start_offset);
+    survey.inspected.iter().any(|one| one.id.end_offset == start)
+        && cut_before(derived.to_vec(), start) == file
 }
 
 /// As the cache does when the log starts at `start`.

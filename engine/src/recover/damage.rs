@@ -7,9 +7,7 @@
 use crate::recover::scan::Fault;
 use crate::types::{Epoch, Offset};
 use bytes::BytesMut;
-use kraftlog_codecs::batch::{
-    BATCH_BYTES_MAX, BatchHeader, Batches, Found, LENGTH_OVERHEAD, find_valid_batch,
-};
+use kraftlog_codecs::batch::{BATCH_BYTES_MAX, BatchHeader, Batches, Found, find_valid_batch};
 use kraftlog_io::{File, IoError};
 
 /// Bytes looked at in one piece; batches up to half of it are found wherever they lie.
@@ -116,10 +114,6 @@ fn index(n: u64) -> usize {
 /// batch, since every base offset begins with zeros, and counts as data.
 pub(crate) async fn data_end(file: &dyn File, from: u64, file_len: u64) -> Result<u64, IoError> {
     const CHUNK: u64 = 1 << 20;
-    // A few zeros are the front of a base offset rather than a reserve.
-    if file_len - from < LENGTH_OVERHEAD as u64 {
-        return Ok(file_len);
-    }
     let mut end = file_len;
     while end > from {
         let at = end.saturating_sub(CHUNK).max(from);

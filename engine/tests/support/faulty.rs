@@ -13,18 +13,18 @@ use std::time::Duration;
 
 /// What fails, switched while a test runs.
 #[derive(Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     /// Writes and new files find no space.
-    pub full: AtomicBool,
+    pub(crate) full: AtomicBool,
     /// `append_and_sync` writes, then its sync fails.
-    pub sync_fails: AtomicBool,
+    pub(crate) sync_fails: AtomicBool,
     /// Bytes given out by `read_at`.
-    pub bytes_read: AtomicU64,
+    pub(crate) bytes_read: AtomicU64,
 }
 
-pub struct FaultyRt {
-    pub inner: Arc<dyn Rt>,
-    pub faults: Arc<Faults>,
+pub(crate) struct FaultyRt {
+    pub(crate) inner: Arc<dyn Rt>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 impl Rt for FaultyRt {
@@ -178,7 +178,7 @@ impl File for FaultyFile {
 
 impl super::Place {
     /// The same directory on a disk that can be made to fail.
-    pub fn faulty(&mut self) -> Arc<Faults> {
+    pub(crate) fn faulty(&mut self) -> Arc<Faults> {
         let faults = Arc::new(Faults::default());
         self.rt = Arc::new(FaultyRt { inner: Arc::clone(&self.rt), faults: Arc::clone(&faults) });
         faults

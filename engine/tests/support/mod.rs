@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "no test file uses all of it")]
 #![allow(clippy::disallowed_methods, reason = "tests prepare files without the engine")]
 
-pub mod faulty;
+pub(crate) mod faulty;
 
 use kraftlog::{Epoch, LogConfig, MetadataDir, MetadataLog, OpenError, OpenReport, Ticket};
 use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A directory of one test, on one back end.
-pub struct Place {
-    pub dir: tempfile::TempDir,
-    pub rt: Arc<dyn Rt>,
-    pub backend: BackendReport,
+pub(crate) struct Place {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) rt: Arc<dyn Rt>,
+    pub(crate) backend: BackendReport,
+    /// The directory of the log, if it is not `dir` itself.
+    pub(crate) root: Option<PathBuf>,
 }
 
 impl Place {
     /// `None` where this machine lacks the back end: said, and not counted as passed by the eye.
-    pub fn new(choice: BackendChoice) -> Option<Place> {
+    pub(crate) fn new(choice: BackendChoice) -> Option<Place> {
         let dir = tempfile::tempdir().expect("a temporary directory");
         match ThreadRt::open(dir.path(), choice) {
-            Ok((rt, backend)) => Some(Place { dir, rt, backend }),
+            Ok((rt, backend)) => Some(Place { dir, rt, backend, root: None }),
             Err(BackendError::Unsupported { reason }) => {
                 println!("not run: {choice:?} cannot be had: {reason}");
                 None
@@ -31,65 +33,65 @@ impl Place {
         }
     }
 
-    pub fn path(&self) -> &Path {
-        self.dir.path()
+    pub(crate) fn path(&self) -> &Path {
+        self.root.as_deref().unwrap_or(self.dir.path())
     }
 
-    pub fn part(&self) -> PathBuf {
+    pub(crate) fn part(&self) -> PathBuf {
         self.path().join("__cluster_metadata-0")
     }
 
-    pub fn lock(&self) -> MetadataDir {
+    pub(crate) fn lock(&self) -> MetadataDir {
         let taken = MetadataDir::with_rt(self.path(), Arc::clone(&self.rt), self.backend.clone());
         kraftlog_io::rt::block_on(taken).expect("the directory is free")
     }
 
-    pub fn try_open(&self, config: LogConfig) -> Result<(MetadataLog, OpenReport), OpenError> {
+    pub(crate) fn try_open(&self, config: LogConfig) -> Result<(MetadataLog, OpenReport), OpenError> {
         MetadataLog::open_blocking(self.lock(), config)
     }
 
     /// Waits until a log that was dropped has drained.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         drop(self.lock());
     }
 
     /// An empty directory again.
-    pub fn wipe(&self) {
+    pub(crate) fn wipe(&self) {
         self.settle();
         let _ = std::fs::remove_dir_all(self.part());
     }
 
-    pub fn open_with(&self, config: LogConfig) -> (MetadataLog, OpenReport) {
+    pub(crate) fn open_with(&self, config: LogConfig) -> (MetadataLog, OpenReport) {
         self.try_open(config).unwrap_or_else(|error| panic!("{}", chain(&error)))
     }
 
-    pub fn open(&self) -> (MetadataLog, OpenReport) {
+    pub(crate) fn open(&self) -> (MetadataLog, OpenReport) {
         self.open_with(LogConfig::default())
     }
 
-    pub fn refused(&self) -> OpenError {
+    pub(crate) fn refused(&self) -> OpenError {
         match self.try_open(LogConfig::default()) {
             Ok((_, report)) => panic!("opened: {report}"),
             Err(error) => error,
         }
     }
 
-    pub fn segment(&self, base: i64) -> PathBuf {
+    pub(crate) fn segment(&self, base: i64) -> PathBuf {
         self.part().join(format!("{base:020}.log"))
     }
 
     /// Puts a segment into an otherwise empty directory.
-    pub fn put_segment(&self, base: i64, bytes: &[u8]) {
+    pub(crate) fn put_segment(&self, base: i64, bytes: &[u8]) {
         std::fs::create_dir_all(self.part()).expect("part dir");
         std::fs::write(self.segment(base), bytes).expect("segment");
     }
 
-    pub fn read_segment(&self, base: i64) -> Vec<u8> {
+    pub(crate) fn read_segment(&self, base: i64) -> Vec<u8> {
         std::fs::read(self.segment(base)).expect("segment")
     }
 
     /// Every file with its content, for "nothing was changed".
-    pub fn everything(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub(crate) fn everything(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut all = Vec::new();
         walk(self.path(), &mut all);
         all.sort();
@@ -109,7 +111,7 @@ fn walk(dir: &Path, all: &mut Vec<(PathBuf, Vec<u8>)>) {
 }
 
 /// An error with its causes.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -147,14 +149,14 @@ macro_rules! on_every_backend {
 }
 
 /// A NoOpRecord, as Kafka frames it.
-pub const NO_OP: [u8; 4] = [1, 20, 0, 0];
+pub(crate) const NO_OP: [u8; 4] = [1, 20, 0, 0];
 
 /// A batch of `count` NoOpRecords with a fixed timestamp.
-pub fn batch(base: i64, epoch: i32, count: usize) -> Vec<u8> {
+pub(crate) fn batch(base: i64, epoch: i32, count: usize) -> Vec<u8> {
     batch_at(base, epoch, count, 1_700_000_000_000)
 }
 
-pub fn batch_at(base: i64, epoch: i32, count: usize, timestamp: i64) -> Vec<u8> {
+pub(crate) fn batch_at(base: i64, epoch: i32, count: usize, timestamp: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut builder = BatchBuilder::new(&mut bytes, BatchOptions::data(base, epoch, timestamp));
     for _ in 0..count {
@@ -165,7 +167,7 @@ pub fn batch_at(base: i64, epoch: i32, count: usize, timestamp: i64) -> Vec<u8> 
 }
 
 /// A batch with one record of `len` bytes (a NoOpRecord with an unknown tagged field).
-pub fn big_batch(base: i64, epoch: i32, len: usize) -> Vec<u8> {
+pub(crate) fn big_batch(base: i64, epoch: i32, len: usize) -> Vec<u8> {
     let mut value = vec![1, 20, 0, 1, 100];
     let mut left = len - 10;
     loop {
@@ -186,19 +188,19 @@ pub fn big_batch(base: i64, epoch: i32, len: usize) -> Vec<u8> {
 }
 
 /// Leads an epoch and appends `batches` batches of one record, waiting for each.
-pub fn lead(log: &MetadataLog, epoch: i32, batches: usize) {
+pub(crate) fn lead(log: &MetadataLog, epoch: i32, batches: usize) {
     log.initialize_leader_epoch_blocking(Epoch(epoch)).expect("a new epoch");
     for _ in 0..batches {
         append(log, epoch, 1).durable_blocking().expect("durable");
     }
 }
 
-pub fn append(log: &MetadataLog, epoch: i32, count: usize) -> Ticket {
+pub(crate) fn append(log: &MetadataLog, epoch: i32, count: usize) -> Ticket {
     log.append_as_leader(Epoch(epoch), batch(0, epoch, count)).expect("queued")
 }
 
 /// A file of `tests/cases`, decoded.
-pub fn case(name: &str) -> Vec<u8> {
+pub(crate) fn case(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let hex: String = text.lines().filter(|line| !line.starts_with('#')).collect();
