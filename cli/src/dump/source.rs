@@ -20,6 +20,9 @@ const WINDOW_BYTES: usize = 20 << 20;
 /// Bytes at the end of a window that the next one looks at again.
 const OVERLAP_BYTES: usize = 10 << 20;
 
+/// Where a header has producer id, epoch and sequence, all -1 in a KRaft batch.
+const NO_PRODUCER: std::ops::Range<usize> = 43..57;
+
 /// One step of the walk.
 pub(crate) enum Step<'s> {
     /// A batch with a good checksum.
@@ -132,11 +135,7 @@ impl Source {
             reach = self.available().len().min(size + OVERLAP_BYTES);
         }
         let bytes = self.available().get(..reach).unwrap_or_default();
-        // Twice the bytes bound the work, as in recovery.
-        match find_valid_batch(bytes, 1, self.last_offset + 1, 0, 2 * reach as u64) {
-            Found::At(inner) => Ok(inner.min(size)),
-            _ => Ok(size),
-        }
+        Ok(next_valid(bytes, 1, self.last_offset + 1).map_or(size, |inner| inner.min(size)))
     }
 
     /// Goes to the next batch with a good checksum behind bytes that are no batch, or to the end.
@@ -148,8 +147,7 @@ impl Source {
             self.fill(WINDOW_BYTES)?;
             let window = self.available();
             zero &= window.iter().all(|&byte| byte == 0);
-            let budget = 2 * window.len() as u64;
-            if !zero && let Found::At(at) = find_valid_batch(window, from, self.last_offset + 1, 0, budget) {
+            if !zero && let Some(at) = next_valid(window, from, self.last_offset + 1) {
                 self.advance(at);
                 let bytes = self.position - position;
                 return Ok(Step::Damage { position, bytes, error });
@@ -206,5 +204,77 @@ impl Source {
     /// True if the file was cut after it was opened, so that no more will come.
     fn is_at_end(&self) -> io::Result<bool> {
         Ok(self.file.get_ref().metadata()?.len() <= self.position + self.buf.len() as u64)
+    }
+}
+
+/// The first batch with a good checksum at `from` or behind.
+///
+/// Records are full of bytes that could begin a header, and each costs a checksum over what it claims
+/// to be. So the header that KRaft writes is looked for first: without a producer, which makes
+/// fourteen bytes of ones, and with a last offset that fits its count. Only then come the headers that
+/// any Kafka might have written. Either search takes checksums of at most twice the bytes.
+fn next_valid(bytes: &[u8], from: usize, min_base_offset: i64) -> Option<usize> {
+    let mut budget = 2 * bytes.len();
+    for (position, header) in bytes.windows(HEADER_BYTES).enumerate().skip(from) {
+        if header[NO_PRODUCER] != [0xff; 14] {
+            continue;
+        }
+        let Ok(parsed) = BatchHeader::parse(header) else { continue };
+        if parsed.base_offset < min_base_offset || parsed.check_strict().is_err() {
+            continue;
+        }
+        let Some(left) = budget.checked_sub(parsed.size()) else { continue };
+        if let Ok(batch) = Batch::parse(&bytes[position..]) {
+            budget = left;
+            if batch.check_crc().is_ok() {
+                return Some(position);
+            }
+        }
+    }
+    match find_valid_batch(bytes, from, min_base_offset, 0, 2 * bytes.len() as u64) {
+        Found::At(position) => Some(position),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
+    use std::io::Write;
+
+    fn batch(base_offset: i64, record: &[u8], records: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut builder = BatchBuilder::new(&mut bytes, BatchOptions::data(base_offset, 1, 0));
+        for _ in 0..records {
+            builder.append(None, record).unwrap();
+        }
+        builder.finish();
+        bytes
+    }
+
+    #[test]
+    fn a_batch_behind_damage_is_found_among_bytes_that_look_like_headers() {
+        // Records whose every sixteenth byte could be a magic byte, behind a sane length and offset.
+        let decoy = [0, 0, 0, 0, 0x7f, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0].repeat(40);
+        let first = batch(0, &decoy, 1000);
+        let second = batch(1000, &decoy, 1000);
+        let mut bytes = [first.clone(), second.clone(), batch(2000, &decoy, 1000)].concat();
+        bytes[8..12].copy_from_slice(&i32::MAX.to_be_bytes());
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        let mut source = Source::open(file).unwrap();
+        match source.step().unwrap() {
+            Step::Damage { position: 0, bytes, .. } => assert_eq!(bytes, first.len() as u64),
+            _ => panic!("the broken length must be damage"),
+        }
+        for expected in [1000, 2000] {
+            match source.step().unwrap() {
+                Step::Batch(_, batch) => assert_eq!(batch.header().base_offset, expected),
+                _ => panic!("a valid batch at offset {expected}"),
+            }
+        }
+        assert!(matches!(source.step().unwrap(), Step::End { trailing_bytes: 0, .. }));
     }
 }
