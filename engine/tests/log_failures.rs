@@ -27,6 +27,9 @@ on_every_backend! {
             tickets.iter().map(|ticket| ticket.durable_blocking().unwrap_err()).collect();
         assert!(matches!(errors[0], AppendError::NoSpace { .. }), "{}", errors[0]);
         assert!(errors.iter().all(|error| error.kind() == ErrorKind::Retry));
+        // The half batch that found room is cut off again, and so is the reserve.
+        let one = batch(0, 1, 1).len();
+        assert_eq!(std::fs::metadata(place.segment(0)).unwrap().len(), 3 * one as u64);
         assert_eq!((log.end_offset(), log.durable_end()), (Offset(3), Offset(3)));
         assert_eq!(log.initialize_leader_epoch_blocking(Epoch(2)).unwrap_err().kind(), ErrorKind::Retry);
         let fetched = log.read_blocking(Offset(0), Isolation::Uncommitted, usize::MAX).unwrap();
