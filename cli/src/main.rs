@@ -50,8 +50,7 @@ fn report(failure: &Failure, format: OutputFormat) {
         return;
     }
     if format == OutputFormat::Json {
-        let error =
-            json!({ "name": failure.name, "text": failure.sentence, "details": failure.details });
+        let error = json!({ "name": failure.name, "text": failure.sentence, "details": failure.details });
         output::say(json!({ "error": error }));
         return;
     }
