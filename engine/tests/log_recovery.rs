@@ -8,6 +8,7 @@ mod support;
 use kraftlog::{
     Epoch, ErrorKind, Evidence, Isolation, LogConfig, Offset, OpenError, Preallocation, Role, Scanned,
 };
+use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
 use std::fs;
 use support::{Place, append, batch, big_batch, case, chain, lead};
 
@@ -98,6 +99,26 @@ on_every_backend! {
                 assert_eq!(log.end_offset(), Offset(10));
             }
         }
+    }
+
+    // "After a power cut the node said that its log is corrupt, and it was only torn": what a record holds
+    // may look like headers, and their checksums used up what the search behind damage may spend.
+    fn a_torn_batch_full_of_bytes_that_look_like_headers_is_torn(place: &Place) {
+        let good = ten_without_state(place);
+        // A base offset, a length, an epoch and a magic byte, wherever one begins to read.
+        let decoy = [0, 0, 0, 0, 0x7f, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0].repeat(4000);
+        let mut torn = Vec::new();
+        let mut builder = BatchBuilder::new(&mut torn, BatchOptions::data(10, 1, 0));
+        for _ in 0..20 {
+            builder.append(None, &decoy).unwrap();
+        }
+        builder.finish();
+        torn.truncate(torn.len() - 1);
+        place.wipe();
+        place.put_segment(0, &[good.clone(), torn.clone()].concat());
+        let (log, report) = place.open();
+        assert_eq!(report.torn_tail.as_ref().map(|cut| cut.bytes), Some(torn.len() as u64), "{report}");
+        assert_eq!(log.end_offset(), Offset(10));
     }
 
     fn a_preallocated_tail_of_zeros_is_no_damage(place: &Place) {

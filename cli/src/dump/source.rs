@@ -20,9 +20,6 @@ const WINDOW_BYTES: usize = 20 << 20;
 /// Bytes at the end of a window that the next one looks at again.
 const OVERLAP_BYTES: usize = 10 << 20;
 
-/// Where a header has producer id, epoch and sequence, all -1 in a KRaft batch.
-const NO_PRODUCER: std::ops::Range<usize> = 43..57;
-
 /// One step of the walk.
 pub(crate) enum Step<'s> {
     /// A batch with a good checksum.
@@ -207,33 +204,12 @@ impl Source {
     }
 }
 
-/// The first batch with a good checksum at `from` or behind.
-///
-/// Records are full of bytes that could begin a header, and each costs a checksum over what it claims
-/// to be. So the header that KRaft writes is looked for first: without a producer, which makes
-/// fourteen bytes of ones, and with a last offset that fits its count. Only then come the headers that
-/// any Kafka might have written. Either search takes checksums of at most twice the bytes.
+/// The first batch with a good checksum at `from` or behind. Checksums are taken of at most twice the
+/// bytes, as in recovery.
 fn next_valid(bytes: &[u8], from: usize, min_base_offset: i64) -> Option<usize> {
-    let mut budget = 2 * bytes.len();
-    for (position, header) in bytes.windows(HEADER_BYTES).enumerate().skip(from) {
-        if header[NO_PRODUCER] != [0xff; 14] {
-            continue;
-        }
-        let Ok(parsed) = BatchHeader::parse(header) else { continue };
-        if parsed.base_offset < min_base_offset || parsed.check_strict().is_err() {
-            continue;
-        }
-        let Some(left) = budget.checked_sub(parsed.size()) else { continue };
-        if let Ok(batch) = Batch::parse(&bytes[position..]) {
-            budget = left;
-            if batch.check_crc().is_ok() {
-                return Some(position);
-            }
-        }
-    }
     match find_valid_batch(bytes, from, min_base_offset, 0, 2 * bytes.len() as u64) {
         Found::At(position) => Some(position),
-        _ => None,
+        Found::None | Found::GaveUp => None,
     }
 }
 

@@ -1,11 +1,15 @@
 //! The search for a batch that still stands behind a damaged one.
 //!
 //! Recovery asks this to tell a torn end from rot in the middle. The bytes are hostile: they may be
-//! sown with headers that lead nowhere, so that the CRC work has a budget. One pass over the bytes,
+//! sown with headers that lead nowhere, so that the CRC work has a budget. Two passes over the bytes,
 //! no allocation.
 
 use super::header::{BatchHeader, HEADER_BYTES};
 use super::view::Batch;
+use std::ops::Range;
+
+/// Where a header has producer id, epoch and sequence, all -1 in a KRaft batch.
+const NO_PRODUCER: Range<usize> = 43..57;
 
 /// What [`find_valid_batch`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +25,50 @@ pub enum Found {
 /// Looks in `bytes` at `from` and behind for a valid batch that could continue a log.
 ///
 /// Candidates are headers with magic 2, a base offset of at least `min_base_offset`, an epoch of at
-/// least `min_epoch`, and a size that fits into the bytes that are there. The CRCs of candidates
-/// cover at most `crc_budget_bytes` together (recovery gives twice the bytes there are): one that
-/// would exceed the budget is passed over, and the answer is [`Found::GaveUp`] unless another holds.
+/// least `min_epoch`, and a size that fits into the bytes that are there. Records are full of bytes
+/// that could be such a header, and each costs a CRC over what it claims to be. So the header that
+/// KRaft writes is looked for first: without a producer, which makes fourteen bytes of ones, and with a
+/// last offset that fits its count. Only then come the headers that any Kafka might have written.
 ///
-/// The position found is the lowest among the candidates examined.
+/// In either pass the CRCs of candidates cover at most `crc_budget_bytes` together (recovery gives twice
+/// the bytes there are): one that would exceed the budget is passed over, and when that was one of
+/// KRaft's the answer is [`Found::GaveUp`] unless another holds.
 pub fn find_valid_batch(
     bytes: &[u8],
     from: usize,
     min_base_offset: i64,
     min_epoch: i32,
     crc_budget_bytes: u64,
+) -> Found {
+    let least = Least { base_offset: min_base_offset, epoch: min_epoch };
+    let by_kraft = search(bytes, from, least, crc_budget_bytes, |header, front| {
+        front.get(NO_PRODUCER).is_some_and(|bytes| bytes == [0xff; 14]) && header.check_strict().is_ok()
+    });
+    if let Found::At(_) = by_kraft {
+        return by_kraft;
+    }
+    match search(bytes, from, least, crc_budget_bytes, |_, _| true) {
+        Found::At(position) => Found::At(position),
+        // What was passed over here is no batch of a metadata log, or was passed over there too.
+        Found::None | Found::GaveUp => by_kraft,
+    }
+}
+
+/// What a batch must have at least to continue the log.
+#[derive(Clone, Copy)]
+struct Least {
+    base_offset: i64,
+    epoch: i32,
+}
+
+/// One pass: the lowest valid batch among the candidates that `accept` takes.
+#[inline]
+fn search(
+    bytes: &[u8],
+    from: usize,
+    least: Least,
+    crc_budget_bytes: u64,
+    accept: impl Fn(&BatchHeader, &[u8]) -> bool,
 ) -> Found {
     let mut budget = crc_budget_bytes;
     let mut passed_over = false;
@@ -40,7 +77,7 @@ pub fn find_valid_batch(
         if rest.len() < HEADER_BYTES {
             break;
         }
-        if let Some(batch) = candidate(rest, min_base_offset, min_epoch) {
+        if let Some(batch) = candidate(rest, least, &accept) {
             match budget.checked_sub(batch.bytes().len() as u64) {
                 None => passed_over = true,
                 Some(left) => {
@@ -56,12 +93,17 @@ pub fn find_valid_batch(
     if passed_over { Found::GaveUp } else { Found::None }
 }
 
-/// The header at the front of `bytes`, if it may begin a batch that continues the log.
+/// The batch at the front of `bytes`, if it may continue a log.
 #[inline]
-fn candidate(bytes: &[u8], min_base_offset: i64, min_epoch: i32) -> Option<Batch<'_>> {
+fn candidate<'a>(
+    bytes: &'a [u8],
+    least: Least,
+    accept: impl Fn(&BatchHeader, &[u8]) -> bool,
+) -> Option<Batch<'a>> {
     // Most positions fail here: `parse` looks at the magic byte before anything else of weight.
     let header = BatchHeader::parse(bytes).ok()?;
-    if header.base_offset < min_base_offset || header.leader_epoch < min_epoch {
+    if header.base_offset < least.base_offset || header.leader_epoch < least.epoch || !accept(&header, bytes)
+    {
         return None;
     }
     Batch::parse(bytes).ok()
