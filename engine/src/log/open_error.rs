@@ -57,7 +57,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A batch is bad and what follows may be committed: rot, not a crash.
-    #[error("{} is damaged at byte {position}, offset {offset}: {cause}{}{}; nothing was cut, restore the file from a copy or use `kraftlog repair`", path.display(), crcs(*stored_crc, *computed_crc), behind(*valid_behind))]
+    #[error("{} is damaged at byte {position}, offset {offset}: {cause}{}{}; nothing was cut, look at it with `kraftlog dump` and restore the file from a copy or another voter", path.display(), crcs(*stored_crc, *computed_crc), behind(*valid_behind))]
     CorruptBatch {
         /// The segment.
         path: PathBuf,

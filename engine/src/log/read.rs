@@ -54,7 +54,7 @@ pub enum ReadError {
         end: Offset,
     },
     /// The bytes on disk are no batch any more.
-    #[error("{} is damaged at byte {position}, where offset {offset} should follow; keep the file and look at it with `kraftlog verify`", path.display())]
+    #[error("{} is damaged at byte {position}, where offset {offset} should follow; keep the file and look at it with `kraftlog dump`", path.display())]
     CorruptBatch {
         /// The segment.
         path: PathBuf,
