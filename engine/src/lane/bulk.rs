@@ -68,6 +68,8 @@ struct Part {
     len: u64,
     dirty: usize,
     failed: Option<PartError>,
+    /// The file is gone.
+    removed: bool,
 }
 
 /// Serves the bulk queue until it is closed and drained; `.part` files still open then are removed.
@@ -118,7 +120,7 @@ impl Lane {
         let path = self.shared.part_dir.join(name);
         let file =
             self.disk.open(&path, OpenHow::CreateNew { mode: PART_MODE }).await.map_err(PartError::Io)?;
-        let part = Part { id, path, file, len: 0, dirty: 0, failed: None };
+        let part = Part { id, path, file, len: 0, dirty: 0, failed: None, removed: false };
         self.parts.insert(writer, part);
         Ok(())
     }
@@ -135,6 +137,10 @@ impl Lane {
             if let Err(cause) = write_piece(part, piece).await {
                 let failed = self.failed(cause);
                 self.part(writer).failed = Some(failed.clone());
+                // When the caller learns of it nothing is left that takes space from a full disk.
+                if let PartError::Io(_) = &failed {
+                    self.remove_file(writer).await;
+                }
                 return Err(failed);
             }
         }
@@ -170,9 +176,16 @@ impl Lane {
     }
 
     async fn discard(&mut self, writer: WriterId) {
-        let Some(part) = self.parts.remove(&writer) else { return };
-        drop(part.file);
-        if let Err(cause) = self.disk.remove(&part.path).await {
+        self.remove_file(writer).await;
+        self.parts.remove(&writer);
+    }
+
+    /// Removes a part's file, unless that was done.
+    async fn remove_file(&mut self, writer: WriterId) {
+        let Some(part) = self.parts.get_mut(&writer) else { return };
+        if !std::mem::replace(&mut part.removed, true)
+            && let Err(cause) = self.disk.remove(&part.path).await
+        {
             tracing::warn!(%cause, path = %part.path.display(), "left over until the next open");
         }
     }
