@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,35 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Failure::new(Exit::SOUND, "ClosedPipe", ""),
             _ => Failure::new(Exit::IO, "IoError", format!("could not write to standard output: {error}")),
         }
+    }
+}
+
+/// What to do about an error of the operating system, if one is among the causes.
+pub(crate) fn next_step(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let shared = error.downcast_ref::<Arc<io::Error>>().map(AsRef::as_ref);
+        if let Some(cause) = shared.or_else(|| error.downcast_ref::<io::Error>()) {
+            return advice(cause).map(str::to_owned);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn advice(cause: &io::Error) -> Option<&'static str> {
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Some("free some space there, or raise the limit, and run it again")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("mount that file system for writing, or name another directory")
+        }
+        io::ErrorKind::PermissionDenied => Some("run it as the user that owns the directory"),
+        io::ErrorKind::NotADirectory => {
+            Some("move the file that stands there away, or name another directory")
+        }
+        _ => None,
     }
 }
 

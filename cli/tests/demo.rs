@@ -47,3 +47,25 @@ fn a_directory_given_is_kept_and_one_with_content_refused() {
     assert_eq!(place.tree(), before);
     assert_eq!(place.run(&["demo", "--records", "x"]).code, 2, "usage");
 }
+
+/// "The disk was full, and the demo left a half-made directory behind."
+#[test]
+fn a_disk_that_is_full_from_the_first_write_on_is_told_and_nothing_is_left() {
+    let place = Place::new("");
+    let before = place.tree();
+    let ran: support::Ran = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" demo --dir here"])
+        .arg(env!("CARGO_BIN_EXE_kraftlog"))
+        .env("KRAFTLOG_IO", "portable")
+        .current_dir(place.root.path())
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, 3, "{}{}", ran.out, ran.err);
+    assert!(
+        ran.err.contains("could not write here/") && ran.err.contains("free some space there"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(place.tree(), before, "something is left");
+}

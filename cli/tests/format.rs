@@ -404,6 +404,7 @@ fn a_full_disk_is_told_with_the_file_and_nothing_is_left() {
         .into();
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(ran.err.contains("could not write d2/meta.properties.tmp"), "{}", ran.err);
+    assert!(ran.err.contains("free some space there"), "{}", ran.err);
     assert!(ran.err.contains("formatted: none; not formatted: d2, new/d1"), "{}", ran.err);
     assert_eq!(place.tree(), before, "something is left");
 }

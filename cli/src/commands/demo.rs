@@ -6,10 +6,11 @@
 use crate::args::{DemoArgs, DemoChildArgs};
 use crate::demo::workload::{Ack, Appended, RECORDS_PER_APPEND};
 use crate::demo::{kill, node, state, workload};
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure, chain, next_step};
 use crate::output::{Output, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kraftlog::{DirError, Epoch, OpenError, Voter};
+use kraftlog_codecs::names::{META_PROPERTIES, METADATA_PARTITION_DIR, temporary_name};
 use kraftlog_io::{BackendChoice, ThreadRt};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -23,9 +24,10 @@ type AnyError = Box<dyn Error + Send + Sync>;
 pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<Exit, Failure> {
     let io = |text: String| Failure::new(Exit::IO, "IoError", text);
     let temporary;
+    let mut made = false;
     let dir: PathBuf = match &args.dir {
         Some(dir) => {
-            empty_dir(dir)?;
+            made = empty_dir(dir)?;
             dir.clone()
         }
         None => {
@@ -40,9 +42,16 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<Exit, Failure> {
     let told = tell(args, &dir, &mut story);
     let (steps, failed) = (story.steps, story.failed);
     if let Err(error) = told {
-        let kept = args.dir.is_some();
-        return Err(Failure::new(exit_of(&*error), "DemoFailed", chain(&*error))
-            .with(kept.then(|| format!("the files are in {}", dir.display()))));
+        let failure = Failure::new(exit_of(&*error), "DemoFailed", chain(&*error)).with(next_step(&*error));
+        if args.dir.is_none() {
+            return Err(failure);
+        }
+        // Without a formatted node there is nothing to look at, and the directory was empty.
+        if steps.is_empty() {
+            clear(&dir, made);
+            return Err(failure);
+        }
+        return Err(failure.with([format!("the files are in {}", dir.display())]));
     }
     out.object(&json!({
         "ok": failed == 0,
@@ -86,21 +95,36 @@ fn voter_of(args: &DemoChildArgs) -> Result<Voter, Failure> {
     })
 }
 
-/// Makes the directory if it is missing; one with content is somebody's.
-fn empty_dir(dir: &Path) -> Result<(), Failure> {
+/// Leaves a directory as the demo found it: empty, or not there at all if it `made` it.
+fn clear(dir: &Path, made: bool) {
+    let _ = std::fs::remove_dir_all(dir.join(METADATA_PARTITION_DIR));
+    for name in [META_PROPERTIES.to_owned(), temporary_name(META_PROPERTIES)] {
+        let _ = std::fs::remove_file(dir.join(name));
+    }
+    if made {
+        // Only an empty directory goes.
+        let _ = std::fs::remove_dir(dir);
+    }
+}
+
+/// Makes the directory if it is missing, and says whether it did; one with content is somebody's.
+fn empty_dir(dir: &Path) -> Result<bool, Failure> {
     let io = |e: std::io::Error| {
         Failure::new(Exit::IO, "IoError", format!("could not use the directory {}: {e}", dir.display()))
+            .with(next_step(&e))
     };
     match std::fs::read_dir(dir) {
         Ok(mut entries) => match entries.next() {
-            None => Ok(()),
+            None => Ok(false),
             Some(_) => Err(Failure::new(
                 Exit::REFUSED,
                 "DirectoryHasData",
                 format!("{} is not empty; the demo works in an empty directory only", dir.display()),
             )),
         },
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => std::fs::create_dir_all(dir).map_err(io),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(dir).map(|()| true).map_err(io)
+        }
         Err(e) => Err(io(e)),
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{machine, read_config};
 use crate::args::{FormatArgs, LayoutArg};
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure, chain, next_step};
 use crate::output::{Output, kafka_text, say};
 use kraftlog::format::{
     FormatError, FormatEvent, FormatFailure, FormatPlan, FormatRequest, Layout, QuorumArgument,
@@ -132,6 +132,7 @@ fn failed(plan: &FormatPlan, failure: &FormatFailure) -> Failure {
     {
         report.details.push(format!("tried as user {}", rustix::process::geteuid().as_raw()));
     }
+    report.details.extend(next_step(&failure.error));
     let list = |dirs: Vec<&Path>| match dirs.is_empty() {
         true => "none".to_owned(),
         false => dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", "),
