@@ -4,7 +4,7 @@
 //! its only clock and source of randomness. [`ThreadRt`] gives each lane a thread and one of two back
 //! ends: [portable](PortableDisk) system calls, or io_uring (Linux, feature `uring`). Both show the
 //! same list of behaviours (`conformance`, feature `testing`), so the choice changes speed, never
-//! meaning. [`atomic`] has the orders of steps that make a new content or name durable, [`DirLock`]
+//! meaning. `sim` (feature `sim`) is a whole machine that crashes on demand, for testing. [`atomic`] has the orders of steps that make a new content or name durable, [`DirLock`]
 //! keeps a running JVM and us out of each other's directory.
 //!
 //! ```
@@ -39,8 +39,12 @@ pub mod conformance;
 pub mod disk;
 pub mod error;
 pub mod lock;
+#[doc(hidden)]
+pub mod planted;
 pub mod probe;
 pub mod rt;
+#[cfg(feature = "sim")]
+pub mod sim;
 
 mod buf;
 mod executor;
@@ -55,7 +59,7 @@ mod uring;
 
 pub use disk::{Allocate, AppendSyncError, Disk, Entry, EntryKind, File, LocalFuture, OpenHow};
 pub use error::{IoError, IoErrorKind, Op};
-pub use lock::{DirLock, LockError, LockHolder};
+pub use lock::{DirId, DirLock, HeldLock, LockError, LockHolder};
 pub use portable::PortableDisk;
 pub use probe::{BackendChoice, BackendError, BackendReport, UringRefusal};
 pub use rt::{LaneFn, Rt};

@@ -70,6 +70,46 @@ pub struct LockHolder {
 /// Device and inode.
 type Id = (u64, u64);
 
+/// Which directory it is, whatever path led to it. Equal for one directory of one machine only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DirId {
+    /// 0 for the machine that we run on, else a simulated one.
+    machine: u64,
+    id: Id,
+}
+
+impl DirId {
+    /// The directory at a path of this machine.
+    ///
+    /// # Errors
+    /// If nothing or no directory is there.
+    pub fn of(dir: &Path) -> Result<DirId> {
+        Ok(DirId { machine: 0, id: dir_id(dir)? })
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(machine: u64, inode: u64) -> DirId {
+        DirId { machine, id: (0, inode) }
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn inode(&self) -> u64 {
+        self.id.1
+    }
+}
+
+/// A held lock on a directory, of this machine or a simulated one. Dropping it lets go.
+pub trait HeldLock: Send + Sync {
+    /// Whether it still keeps others out.
+    fn is_intact(&self) -> bool;
+}
+
+impl HeldLock for DirLock {
+    fn is_intact(&self) -> bool {
+        DirLock::is_intact(self)
+    }
+}
+
 /// The directories that this process holds. Whoever opens or closes a `.lock` holds this mutex.
 static HELD: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
 

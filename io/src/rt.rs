@@ -7,6 +7,7 @@
 
 use crate::disk::{Disk, LocalFuture};
 use crate::error::Result;
+use crate::lock::{DirId, DirLock, HeldLock, LockError};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -52,4 +53,21 @@ pub trait Rt: Send + Sync {
     /// # Panics
     /// Inside an async context, where it would block the executor, if the runtime can tell.
     fn block_on<'a>(&self, future: Pin<Box<dyn Future<Output = ()> + 'a>>);
+
+    /// Which directory a path names, so that two paths to one directory are told to be one.
+    ///
+    /// # Errors
+    /// If nothing or no directory is there.
+    fn dir_id(&self, dir: &Path) -> Result<DirId> {
+        DirId::of(dir)
+    }
+
+    /// Locks a directory for as long as the answer lives, against other processes and this one; the
+    /// default is what keeps a running JVM out: [`DirLock::acquire`].
+    ///
+    /// # Errors
+    /// Those of [`DirLock::acquire`].
+    fn lock_dir(&self, dir: &Path) -> std::result::Result<Box<dyn HeldLock>, LockError> {
+        Ok(Box::new(DirLock::acquire(dir)?))
+    }
 }
