@@ -8,7 +8,9 @@
 
 use crate::error::{ErrorKind, io_kind};
 use crate::sync::{AtomicBool, Mutex, Ordering};
-use kraftlog_io::{BackendChoice, BackendError, BackendReport, DirLock, LockError, Rt, ThreadRt};
+use kraftlog_io::{
+    BackendChoice, BackendError, BackendReport, DirId, DirLock, HeldLock, IoError, LockError, Rt, ThreadRt,
+};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
@@ -58,7 +60,7 @@ pub(crate) struct DirInner {
     /// ...and only its lanes are left of it.
     log_draining: AtomicBool,
     use_: Arc<Use>,
-    _lock: Arc<DirLock>,
+    _lock: Box<dyn HeldLock>,
     /// Last field: tells those who wait once the lock is free.
     _freed: Freed,
 }
@@ -108,8 +110,8 @@ impl Drop for Freed {
     }
 }
 
-fn in_use() -> &'static Mutex<HashMap<PathBuf, Weak<Use>>> {
-    static IN_USE: OnceLock<Mutex<HashMap<PathBuf, Weak<Use>>>> = OnceLock::new();
+fn in_use() -> &'static Mutex<HashMap<DirId, Weak<Use>>> {
+    static IN_USE: OnceLock<Mutex<HashMap<DirId, Weak<Use>>>> = OnceLock::new();
     IN_USE.get_or_init(|| Mutex::new(HashMap::new()))
 }
 
@@ -126,9 +128,11 @@ impl MetadataDir {
     /// # Cancel safety
     /// Dropping the future frees what it had taken.
     pub async fn open(path: &Path, choice: BackendChoice) -> Result<MetadataDir, DirError> {
-        let lock = lock(path).await?;
+        // The lock first: picking the back end may write a probe.
+        let acquire = || DirLock::acquire(path).map(|lock| Box::new(lock) as Box<dyn HeldLock>);
+        let (lock, id) = lock(|| DirId::of(path), acquire).await?;
         let (rt, backend) = ThreadRt::open(path, BackendChoice::from_env_or(choice)?)?;
-        Ok(MetadataDir::held(path, rt, backend, lock))
+        Ok(MetadataDir::held(path, rt, backend, lock, id))
     }
 
     /// As [`open`](MetadataDir::open), blocking this thread.
@@ -148,21 +152,26 @@ impl MetadataDir {
         rt: Arc<dyn Rt>,
         backend: BackendReport,
     ) -> Result<MetadataDir, DirError> {
-        let lock = lock(path).await?;
-        Ok(MetadataDir::held(path, rt, backend, lock))
+        let (lock, id) = lock(|| rt.dir_id(path), || rt.lock_dir(path)).await?;
+        Ok(MetadataDir::held(path, rt, backend, lock, id))
     }
 
-    fn held(path: &Path, rt: Arc<dyn Rt>, backend: BackendReport, lock: Arc<DirLock>) -> MetadataDir {
+    fn held(
+        path: &Path,
+        rt: Arc<dyn Rt>,
+        backend: BackendReport,
+        lock: Box<dyn HeldLock>,
+        id: DirId,
+    ) -> MetadataDir {
         let use_ = Arc::new(Use {
             handles_gone: AtomicBool::new(false),
             freed: AtomicBool::new(false),
             waiting: Mutex::new(Vec::new()),
         });
-        if let Ok(key) = std::fs::canonicalize(path) {
-            let mut in_use = in_use().lock();
-            in_use.retain(|_, held| held.strong_count() > 0);
-            in_use.insert(key, Arc::downgrade(&use_));
-        }
+        let mut in_use = in_use().lock();
+        in_use.retain(|_, held| held.strong_count() > 0);
+        in_use.insert(id, Arc::downgrade(&use_));
+        drop(in_use);
         let held = Arc::new(Held { use_: Arc::clone(&use_) });
         let inner = Arc::new(DirInner {
             path: path.to_path_buf(),
@@ -248,12 +257,16 @@ impl Drop for LogLease {
 }
 
 /// Takes the lock, waiting for lanes of this process that still drain.
-async fn lock(path: &Path) -> Result<Arc<DirLock>, DirError> {
+async fn lock(
+    id: impl Fn() -> Result<DirId, IoError>,
+    acquire: impl Fn() -> Result<Box<dyn HeldLock>, LockError>,
+) -> Result<(Box<dyn HeldLock>, DirId), DirError> {
     loop {
         // Looked up before the lock is tried: what frees it in between shows as `freed`, not as a failure.
-        let used = used_here(path);
-        match DirLock::acquire(path) {
-            Ok(lock) => return Ok(Arc::new(lock)),
+        let id = id().map_err(LockError::from)?;
+        let used = used_here(id);
+        match acquire() {
+            Ok(lock) => return Ok((lock, id)),
             Err(error @ LockError::Locked { .. }) => {
                 let draining = used.filter(|used| used.handles_gone.load(Ordering::SeqCst));
                 match draining {
@@ -266,9 +279,8 @@ async fn lock(path: &Path) -> Result<Arc<DirLock>, DirError> {
     }
 }
 
-/// The use of `path` in this process, if there is one that has not freed its lock yet.
-fn used_here(path: &Path) -> Option<Arc<Use>> {
-    let key = std::fs::canonicalize(path).ok()?;
-    let used = in_use().lock().get(&key).and_then(Weak::upgrade)?;
+/// The use of a directory in this process, if there is one that has not freed its lock yet.
+fn used_here(id: DirId) -> Option<Arc<Use>> {
+    let used = in_use().lock().get(&id).and_then(Weak::upgrade)?;
     (!used.freed.load(Ordering::SeqCst)).then_some(used)
 }

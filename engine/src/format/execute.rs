@@ -13,7 +13,6 @@ use kraftlog_codecs::meta_properties::{MetaProperties, MetaVersion};
 use kraftlog_codecs::{names, properties};
 use kraftlog_io::atomic::{create_dir_durably, publish, remove_durably, replace};
 use kraftlog_io::disk::parent;
-use kraftlog_io::lock::DirLock;
 use kraftlog_io::{Disk, IoError, OpenHow, Rt};
 use std::path::{Path, PathBuf};
 
@@ -74,7 +73,7 @@ impl FormatPlan {
         let mut locks = Vec::new();
         for dir in self.dirs() {
             make_dirs(disk, &dir.path, made).await?;
-            locks.push(DirLock::acquire(&dir.path)?);
+            locks.push(rt.lock_dir(&dir.path)?);
         }
         for dir in self.dirs() {
             let meta = dir.path.join(names::META_PROPERTIES);

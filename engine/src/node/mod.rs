@@ -23,8 +23,7 @@ use crate::dir::MetadataDir;
 use crate::sync::Mutex;
 use kraftlog_codecs::meta_properties::MetaProperties;
 use kraftlog_codecs::uuid::Uuid;
-use kraftlog_io::lock::DirLock;
-use kraftlog_io::{BackendChoice, Rt, ThreadRt, atomic};
+use kraftlog_io::{BackendChoice, BackendReport, HeldLock, Rt, ThreadRt, atomic};
 use start::{Blank, on_lane};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +73,7 @@ pub struct Node {
     /// Files as they are on disk; one at a time learns.
     files: Mutex<Vec<(PathBuf, MetaProperties)>>,
     rt: Arc<dyn Rt>,
-    _locks: Vec<DirLock>,
+    _locks: Vec<Box<dyn HeldLock>>,
 }
 
 impl Node {
@@ -98,6 +97,33 @@ impl Node {
         // Small files, once: the blocking back end serves them whatever the log will use.
         let (rt, _) = ThreadRt::open(Path::new("/"), BackendChoice::Portable)
             .map_err(|error| StartError::Dir(error.into()))?;
+        Node::start_in(config, options, rt, None).await
+    }
+
+    /// As [`start_with`](Node::start_with), on a runtime of the caller's own, such as a simulated one,
+    /// for the small files as for the log. `options.backend` says nothing here.
+    ///
+    /// # Errors
+    /// Those of [`start_with`](Node::start_with).
+    ///
+    /// # Cancel safety
+    /// That of [`start_with`](Node::start_with).
+    pub async fn start_with_rt(
+        config: NodeConfig,
+        options: StartOptions,
+        rt: Arc<dyn Rt>,
+        backend: BackendReport,
+    ) -> Result<Node, StartError> {
+        Node::start_in(config, options, rt, Some(backend)).await
+    }
+
+    /// `backend` is the one of `rt` if the log is to use it too.
+    async fn start_in(
+        config: NodeConfig,
+        options: StartOptions,
+        rt: Arc<dyn Rt>,
+        backend: Option<BackendReport>,
+    ) -> Result<Node, StartError> {
         let blank = match options.discover_cluster_id {
             true => Blank::Discovers,
             false => Blank::Refused,
@@ -120,11 +146,14 @@ impl Node {
         };
         let seen = look.await?.ok_or(StartError::LaneGone)??;
 
-        let metadata_dir = MetadataDir::open(config.metadata_dir(), options.backend).await?;
+        let metadata_dir = match backend {
+            Some(backend) => MetadataDir::with_rt(config.metadata_dir(), Arc::clone(&rt), backend).await?,
+            None => MetadataDir::open(config.metadata_dir(), options.backend).await?,
+        };
         let mut locks = Vec::new();
         for dir in seen.dirs() {
             if dir.path != config.metadata_dir() && !matches!(dir.state, DirState::Error(_)) {
-                locks.push(DirLock::acquire(&dir.path)?);
+                locks.push(rt.lock_dir(&dir.path)?);
             }
         }
         let complete = {
