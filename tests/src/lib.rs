@@ -1,3 +1,4 @@
 //! What the tests across the crates share.
 
+pub mod crash;
 pub mod fixtures;

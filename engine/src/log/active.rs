@@ -182,11 +182,12 @@ impl ActiveSegment {
         self.reserved = self.reserved.max(self.written);
     }
 
-    /// Cuts off what a failed write may have left behind the data, and the reserve.
+    /// Cuts off what a failed write may have left behind the data, and the reserve. On return that is
+    /// durable: what was refused must not come back with the next crash.
     pub(crate) async fn cut_back(&mut self) -> Result<(), IoError> {
         self.file.set_len(self.written).await?;
         self.reserved = self.written;
-        Ok(())
+        self.file.sync_all().await
     }
 
     /// Cuts the reserve off and makes everything durable.

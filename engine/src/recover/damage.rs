@@ -89,13 +89,14 @@ pub(crate) async fn is_torn_group(
         return Ok(false);
     }
     let mut sector = position / SECTOR_BYTES * SECTOR_BYTES;
-    let end = next_valid.min(data_end);
-    let len = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX);
-    let buf = file.read_at(position, len, BytesMut::new()).await?;
+    // The sector in which the valid batch begins counts too: a base offset begins with zeros, so a batch
+    // whose first bytes lie in a sector that was lost can be whole.
+    let end = next_valid.next_multiple_of(SECTOR_BYTES).min(data_end);
+    let buf = file.read_at(position, index(end.saturating_sub(position)), BytesMut::new()).await?;
     while sector + SECTOR_BYTES <= end {
-        let from = sector.max(position);
-        let piece = &buf[index(from - position)..index(sector + SECTOR_BYTES - position)];
-        if piece.iter().all(|byte| *byte == 0) {
+        let from = index(sector.max(position) - position);
+        let lost = buf.get(from..index(sector + SECTOR_BYTES - position));
+        if lost.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
             return Ok(true);
         }
         sector += SECTOR_BYTES;

@@ -51,7 +51,7 @@ pub(crate) struct CutPlan {
 pub(crate) struct Survey {
     /// Oldest first, those to be removed not among them.
     pub(crate) segments: Vec<KnownSegment>,
-    /// Segments below a gap that a delete left.
+    /// Segments below a gap that a delete left, and empty ones that a failed roll left.
     pub(crate) deleted: Vec<FoundSegment>,
     /// Segments behind a cut.
     pub(crate) behind_cut: Vec<FoundSegment>,
@@ -114,10 +114,15 @@ pub(crate) async fn survey(
         // A pass that begins with the last durable batch begins inside of its segment.
         let is_resumed_here = first.as_ref().is_some_and(|(position, ..)| *position > 0);
         if segment.base != pass.gathered.end && !is_resumed_here {
+            // What a roll left that failed halfway: the log went on in the segment before.
+            if segment.len == 0 && segment.base < pass.gathered.end {
+                deleted.push(segments.remove(at));
+                continue;
+            }
             let delete_left_it =
                 segment.base > pass.gathered.end && covered.is_some_and(|covered| covered >= segment.base);
             if delete_left_it && !resumed {
-                deleted = segments.drain(..at).collect();
+                deleted.extend(segments.drain(..at));
                 let fresh = from_scratch(&segments);
                 (pass.gathered, pass.known, at) = (fresh.gathered, Vec::new(), 0);
                 continue;

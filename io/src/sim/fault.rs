@@ -50,7 +50,8 @@ pub enum Fault {
     /// sync did nothing, which is known, and is *not* what disks do: see [`LostSync`](Fault::LostSync).
     Fails(Errno),
     /// A sync answers `EIO`. What was pending has reached the medium or not, sector by sector by the
-    /// seed, and the kernel forgets about it: the next sync says `Ok`.
+    /// seed, and the kernel forgets about it: the next sync says `Ok`. (Of a directory, what has not
+    /// arrived stays pending: a journal that cannot be written stops the file system, it does not forget.)
     LostSync {
         /// Whether reads go on showing the new bytes (ext4, xfs), or the page goes back to what the
         /// medium has (btrfs, or any cache under pressure).

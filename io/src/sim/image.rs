@@ -139,8 +139,9 @@ impl FileNode {
             done += take;
         }
         let end = position + bytes.len() as u64;
-        if end > *self.len.live() {
-            self.len.set(moment, end);
+        // Also when a failed sync has lost a length: bytes that reach the medium behind its end move it.
+        if end > *self.len.live() || end > *self.len.on_medium() {
+            self.len.set(moment, end.max(*self.len.live()));
         }
     }
 
@@ -504,17 +505,17 @@ impl Image {
         }
     }
 
-    /// A sync that failed: `arrives` says for each part whether it made it to the medium, the rest is
-    /// lost and will not be tried again.
+    /// A sync that failed: `arrives` says for each part whether it made it to the medium; the rest of a
+    /// file's content is lost and will not be tried again.
     pub(super) fn lose(&mut self, inode: Inode, cache_keeps: bool, arrives: &mut dyn FnMut() -> bool) {
+        let moment = self.moment;
         match self.nodes.get_mut(&inode).map(Arc::make_mut) {
             Some(Node::File(file)) => file.lose(cache_keeps, arrives),
-            // Names stay with the journal, which either commits them all or stops the file system.
+            // Names are metadata: a journal that cannot be written stops the file system, it does not
+            // forget. What did not arrive is still on its way.
             Some(Node::Dir(dir)) => {
-                let arrived = arrives();
-                for entry in dir.names.values_mut().filter(|entry| entry.is_dirty()) {
-                    entry.lose(arrived, cache_keeps);
-                }
+                let dirty = dir.names.values_mut().filter(|entry| entry.is_dirty());
+                dirty.filter(|_| arrives()).for_each(|entry| entry.sync(moment));
                 dir.forget_gone();
             }
             None => {}
