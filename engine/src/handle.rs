@@ -18,6 +18,7 @@ use crate::control::ControlHistory;
 use crate::dir::{LogLease, MetadataDir};
 use crate::epochs::{EpochCache, EpochEnd, Extent, Validity};
 use crate::error::{ErrorKind, Fenced};
+use crate::fence::Fence;
 use crate::lane::budget::Budget;
 use crate::lane::log_lane::{LogOp, Order};
 use crate::lane::oneshot::oneshot;
@@ -35,7 +36,7 @@ use kraftlog_io::{Disk, IoError, Rt};
 use std::future::Future;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// What all handles and lanes of one open log share.
 pub(crate) struct Shared {
@@ -60,7 +61,7 @@ pub(crate) struct Shared {
     /// The lanes that still run.
     pub(crate) running: Arc<Running>,
     /// The first failed or unknown sync of the directory.
-    pub(crate) fence: OnceLock<Fenced>,
+    pub(crate) fence: Fence,
     /// Last field: frees the directory for the next log when the last lane ends.
     pub(crate) _lease: LogLease,
 }
@@ -89,13 +90,10 @@ impl Shared {
         )
     }
 
-    /// Keeps the first cause and lets nothing more be written. Readers stop at the durable end.
+    /// Keeps the first cause, lets nothing more be written and wakes who waits for a border of the log.
+    /// Readers stop at the durable end.
     pub(crate) fn fence(&self, cause: IoError) -> Fenced {
-        let fenced = self.fence.get_or_init(|| {
-            tracing::error!(%cause, path = %cause.path.display(), "sync failed, the directory is fenced");
-            Fenced { cause }
-        });
-        fenced.clone()
+        self.fence.raise(cause, &self.watermark)
     }
 
     /// The fence, if there is one.

@@ -149,10 +149,16 @@ pub mod control;
 mod dir;
 mod epochs;
 mod error;
+mod fence;
 pub mod format;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 mod lane;
 mod log;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod metrics;
 pub mod node;
 mod quorum;

@@ -4,7 +4,7 @@
 //! `durable_end` the log lane, `high_watermark` the caller's consensus, `start` open and the removal of
 //! segments. Nothing here survives a restart; open finds it again.
 
-use crate::sync::{AtomicI64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Mutex, Ordering, fence};
 use crate::types::Offset;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub(crate) struct Watermark {
     /// Number of entries in `waiting`, so that a change that nobody waits for takes no lock.
     waiters: AtomicUsize,
     waiting: Mutex<Vec<(u64, Waker)>>,
-    closed: crate::sync::AtomicBool,
-    next_id: crate::sync::AtomicU64,
+    closed: AtomicBool,
+    next_id: AtomicU64,
 }
 
 impl Watermark {
@@ -46,80 +46,91 @@ impl Watermark {
             high_watermark: AtomicI64::new(start.0),
             waiters: AtomicUsize::new(0),
             waiting: Mutex::new(Vec::new()),
-            closed: crate::sync::AtomicBool::new(false),
-            next_id: crate::sync::AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            next_id: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn ends(&self) -> Ends {
-        // Durable first and end last, so that `durable_end <= end` in what the caller sees.
-        let start = Offset(self.start.load(Ordering::SeqCst));
-        let durable_end = Offset(self.durable_end.load(Ordering::SeqCst));
-        let high_watermark = Offset(self.high_watermark.load(Ordering::SeqCst));
-        let end = Offset(self.end.load(Ordering::SeqCst));
+        // Start and durable end first, so that `start <= high_watermark` and `durable_end <= end` in what
+        // the caller sees.
+        let start = Offset(self.start.load(Ordering::Acquire));
+        let durable_end = Offset(self.durable_end.load(Ordering::Acquire));
+        let high_watermark = Offset(self.high_watermark.load(Ordering::Acquire));
+        let end = Offset(self.end.load(Ordering::Acquire));
         Ends { start, end, durable_end, high_watermark }
     }
 
     pub(crate) fn start(&self) -> Offset {
-        Offset(self.start.load(Ordering::SeqCst))
+        Offset(self.start.load(Ordering::Acquire))
     }
 
     pub(crate) fn end(&self) -> Offset {
-        Offset(self.end.load(Ordering::SeqCst))
+        Offset(self.end.load(Ordering::Acquire))
     }
 
     pub(crate) fn durable_end(&self) -> Offset {
-        Offset(self.durable_end.load(Ordering::SeqCst))
+        Offset(self.durable_end.load(Ordering::Acquire))
     }
 
     pub(crate) fn high_watermark(&self) -> Offset {
-        Offset(self.high_watermark.load(Ordering::SeqCst))
+        Offset(self.high_watermark.load(Ordering::Acquire))
     }
 
     /// For the log lane: bytes up to `end` can be read.
     pub(crate) fn set_end(&self, end: Offset) {
-        self.end.store(end.0, Ordering::SeqCst);
+        self.end.store(end.0, Ordering::Release);
         self.changed();
     }
 
     /// For the log lane: everything below `end` is durable.
     pub(crate) fn set_durable_end(&self, end: Offset) {
-        self.durable_end.store(end.0, Ordering::SeqCst);
+        self.durable_end.store(end.0, Ordering::Release);
         self.changed();
     }
 
     /// For whoever removes segments below a snapshot: the log starts at `start` from now on.
     #[expect(dead_code, reason = "for retention, which is not built yet")]
     pub(crate) fn set_start(&self, start: Offset) {
-        self.start.store(start.0, Ordering::SeqCst);
-        self.high_watermark.fetch_max(start.0, Ordering::SeqCst);
+        // In this order, as `ends` reads them in the other.
+        self.high_watermark.fetch_max(start.0, Ordering::AcqRel);
+        self.start.store(start.0, Ordering::Release);
         self.changed();
     }
 
     /// Raises the high watermark; a lower one is ignored. The caller has checked the bounds.
     pub(crate) fn raise_high_watermark(&self, offset: Offset) {
-        if self.high_watermark.fetch_max(offset.0, Ordering::SeqCst) < offset.0 {
+        if self.high_watermark.fetch_max(offset.0, Ordering::AcqRel) < offset.0 {
             self.changed();
         }
     }
 
     /// Nothing will change any more: wakes everybody who waits.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        self.closed.store(true, Ordering::Release);
         self.changed();
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
+        self.closed.load(Ordering::Acquire)
     }
 
+    /// Wakes everybody who waits, so that they look at what they wait for again.
+    pub(crate) fn wake_all(&self) {
+        self.changed();
+    }
+
+    /// To be called behind the change.
     fn changed(&self) {
-        if self.waiters.load(Ordering::SeqCst) == 0 {
+        // Either we see the waiter or he sees the change: he enters himself, then looks again, with the
+        // other fence in between. Without both each could miss the other.
+        fence(Ordering::SeqCst);
+        if self.waiters.load(Ordering::Relaxed) == 0 {
             return;
         }
         let woken = {
             let mut waiting = self.waiting.lock();
-            self.waiters.store(0, Ordering::SeqCst);
+            self.waiters.store(0, Ordering::Relaxed);
             std::mem::take(&mut *waiting)
         };
         for (_, waker) in woken {
@@ -127,12 +138,13 @@ impl Watermark {
         }
     }
 
-    /// Waits until `ready` says something about the borders; `None` when the log was closed first.
+    /// Waits until `ready` says something about the borders, or about what else
+    /// [`wake_all`](Watermark::wake_all) is called for; `None` when the log was closed first.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub(crate) async fn wait<T>(&self, mut ready: impl FnMut(Ends) -> Option<T>) -> Option<T> {
-        let interest = Interest { watermark: self, id: self.next_id.fetch_add(1, Ordering::SeqCst) };
+        let interest = Interest { watermark: self, id: self.next_id.fetch_add(1, Ordering::Relaxed) };
         poll_fn(|context| {
             if let Some(answer) = ready(self.ends()) {
                 return Poll::Ready(Some(answer));
@@ -143,9 +155,11 @@ impl Watermark {
                     Some((_, waker)) => waker.clone_from(context.waker()),
                     None => waiting.push((interest.id, context.waker().clone())),
                 }
-                self.waiters.store(waiting.len(), Ordering::SeqCst);
+                self.waiters.store(waiting.len(), Ordering::Relaxed);
             }
-            // A change between the look above and the entry in the list would be missed: look again.
+            // A change between the look above and the entry in the list would be missed: look again, behind
+            // the fence that goes with the one in `changed`.
+            fence(Ordering::SeqCst);
             if let Some(answer) = ready(self.ends()) {
                 return Poll::Ready(Some(answer));
             }
@@ -168,7 +182,7 @@ impl Drop for Interest<'_> {
     fn drop(&mut self) {
         let mut waiting = self.watermark.waiting.lock();
         waiting.retain(|(id, _)| *id != self.id);
-        self.watermark.waiters.store(waiting.len(), Ordering::SeqCst);
+        self.watermark.waiters.store(waiting.len(), Ordering::Relaxed);
     }
 }
 

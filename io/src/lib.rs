@@ -49,6 +49,7 @@ pub mod sim;
 mod buf;
 mod executor;
 mod portable;
+mod registry;
 mod thread_rt;
 mod timer;
 #[cfg(all(target_os = "linux", feature = "uring"))]

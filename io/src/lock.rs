@@ -3,8 +3,8 @@
 //! Kafka locks `DIR/.lock` with `FileChannel.tryLock`, which is a POSIX record lock (`fcntl`) over
 //! the whole file. Such a lock belongs to the process: a second one by the same process succeeds, and
 //! closing *any* descriptor of the file gives it up. So this process opens `.lock` only here, under
-//! one registry of the directories that it holds, and never while it holds that directory. The registry
-//! knows a directory by device and inode: two names for one directory are one lock.
+//! one registry of the directories that it holds (`registry.rs`), and never while it holds that directory.
+//! The registry knows a directory by device and inode: two names for one directory are one lock.
 //!
 //! Kafka deletes the file when it lets go, and so do we. Whoever gets a lock on a file that was
 //! deleted meanwhile has nothing, so the name is looked up again after locking. We delete *before* we
@@ -14,15 +14,15 @@
 //! After a crash the file may be left; a lock dies with its process, so it locks nobody out.
 
 use crate::error::{IoError, Op, Result};
-use parking_lot::Mutex;
+use crate::registry::Registry;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType};
-use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Name of the lock file, Kafka's.
 pub const LOCK_FILE: &str = ".lock";
@@ -110,8 +110,8 @@ impl HeldLock for DirLock {
     }
 }
 
-/// The directories that this process holds. Whoever opens or closes a `.lock` holds this mutex.
-static HELD: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
+/// The directories that this process holds. Whoever opens or closes a `.lock` does it in here.
+static HELD: LazyLock<Registry<Id>> = LazyLock::new(Registry::new);
 
 /// A held lock on a directory. Dropping it deletes the lock file and lets go.
 #[derive(Debug)]
@@ -135,39 +135,12 @@ impl DirLock {
     }
 
     /// `opened` is called between opening the lock file and locking it, for tests to get in between.
-    fn acquire_with(dir: &Path, mut opened: impl FnMut()) -> std::result::Result<DirLock, LockError> {
+    fn acquire_with(dir: &Path, opened: impl FnMut()) -> std::result::Result<DirLock, LockError> {
         let dir_id = dir_id(dir)?;
-        let locked = |holder_pid, this_process| LockError::Locked {
-            path: dir.to_path_buf(),
-            holder_pid,
-            this_process,
-        };
-        let mut held = HELD.lock();
-        if held.contains(&dir_id) {
-            return Err(locked(Some(std::process::id()), true));
-        }
-        let path = dir.join(LOCK_FILE);
-        for _ in 0..ATTEMPTS_MAX {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(|e| IoError::new(Op::Lock, &path, e))?;
-            opened();
-            match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(Errno::ACCESS | Errno::AGAIN) => return Err(locked(holder(&file, &path)?, false)),
-                Err(Errno::INTR) => continue,
-                Err(e) => return Err(IoError::new(Op::Lock, &path, e).into()),
-            }
-            if is_at(&file, &path)? {
-                held.insert(dir_id);
-                return Ok(DirLock { file: Some(file), dir: dir.to_path_buf(), dir_id });
-            }
-        }
-        Err(locked(None, false))
+        let file = HELD
+            .acquire(dir_id, || open_locked(dir, opened))
+            .unwrap_or_else(|| Err(locked(dir, Some(std::process::id()), true)))?;
+        Ok(DirLock { file: Some(file), dir: dir.to_path_buf(), dir_id })
     }
 
     /// Who holds a directory, if anybody. Writes nothing, and does not disturb a lock that this
@@ -177,18 +150,17 @@ impl DirLock {
     /// Those of the disk, with the path.
     pub fn probe(dir: &Path) -> Result<Option<LockHolder>> {
         let dir_id = dir_id(dir)?;
-        // Held until the descriptor below is closed again, which would give up a lock taken meanwhile.
-        let held = HELD.lock();
-        if held.contains(&dir_id) {
-            return Ok(Some(LockHolder { pid: Some(std::process::id()), this_process: true }));
-        }
-        let path = dir.join(LOCK_FILE);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(IoError::new(Op::Lock, &path, e)),
-        };
-        Ok(conflict(&file, &path)?.map(|pid| LockHolder { pid, this_process: false }))
+        // The descriptor is closed again in there: closing it would give up a lock taken meanwhile.
+        let looked = HELD.unless_held(dir_id, || {
+            let path = dir.join(LOCK_FILE);
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(e) => return Err(IoError::new(Op::Lock, &path, e)),
+            };
+            Ok(conflict(&file, &path)?.map(|pid| LockHolder { pid, this_process: false }))
+        });
+        looked.unwrap_or(Ok(Some(LockHolder { pid: Some(std::process::id()), this_process: true })))
     }
 
     /// The directory, by the name that it was locked by.
@@ -205,14 +177,43 @@ impl DirLock {
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        let mut held = HELD.lock();
-        if self.is_intact() {
-            // A lock file that cannot be deleted locks nobody out.
-            let _ = fs::remove_file(self.dir.join(LOCK_FILE));
-        }
-        drop(self.file.take());
-        held.remove(&self.dir_id);
+        HELD.release(self.dir_id, || {
+            if self.is_intact() {
+                // A lock file that cannot be deleted locks nobody out.
+                let _ = fs::remove_file(self.dir.join(LOCK_FILE));
+            }
+            drop(self.file.take());
+        });
     }
+}
+
+/// Opens the lock file of a directory, making it if there is none, and locks it.
+fn open_locked(dir: &Path, mut opened: impl FnMut()) -> std::result::Result<File, LockError> {
+    let path = dir.join(LOCK_FILE);
+    for _ in 0..ATTEMPTS_MAX {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| IoError::new(Op::Lock, &path, e))?;
+        opened();
+        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::ACCESS | Errno::AGAIN) => return Err(locked(dir, holder(&file, &path)?, false)),
+            Err(Errno::INTR) => continue,
+            Err(e) => return Err(IoError::new(Op::Lock, &path, e).into()),
+        }
+        if is_at(&file, &path)? {
+            return Ok(file);
+        }
+    }
+    Err(locked(dir, None, false))
+}
+
+fn locked(dir: &Path, holder_pid: Option<u32>, this_process: bool) -> LockError {
+    LockError::Locked { path: dir.to_path_buf(), holder_pid, this_process }
 }
 
 fn dir_id(dir: &Path) -> Result<Id> {

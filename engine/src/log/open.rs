@@ -4,6 +4,7 @@ use crate::config::LogConfig;
 use crate::control::ControlHistory;
 use crate::dir::{LogLease, MetadataDir};
 use crate::epochs::EpochCache;
+use crate::fence::Fence;
 use crate::handle::{MetadataLog, Shared, block_on};
 use crate::lane::budget::Budget;
 use crate::lane::log_lane::{LogLane, Order};
@@ -29,7 +30,7 @@ use kraftlog_io::{Disk, IoError, Op, atomic};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 impl MetadataLog {
     /// Opens the metadata log of a locked directory, making it if there is none, and recovers it from
@@ -230,7 +231,7 @@ fn lane(
         metrics: Arc::new(Metrics::default()),
         running: Arc::default(),
         config,
-        fence: OnceLock::new(),
+        fence: Fence::new(),
         _lease: lease,
     });
     let lane = LogLane {

@@ -11,14 +11,7 @@ use crate::log::read::Isolation;
 use crate::types::{Epoch, Offset, SnapshotId};
 use kraftlog_codecs::batch::Batch;
 use kraftlog_io::IoErrorKind;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
-
-/// How often a wait for durability looks whether the directory was fenced meanwhile.
-const FENCE_LOOK: Duration = Duration::from_millis(50);
 
 impl MetadataLog {
     /// Begins a checkpoint of the state below `id.end_offset`, as Kafka's `createNewSnapshot`
@@ -194,23 +187,13 @@ impl MetadataLog {
         Ok(header.max_timestamp)
     }
 
+    /// Waits until everything below `end` is durable, or until that cannot come any more.
     async fn wait_durable(&self, end: Offset) -> Result<(), SnapshotWriteError> {
         let shared = self.shared();
-        let mut durable = pin!(shared.watermark.wait(|ends| (ends.durable_end >= end).then_some(())));
-        loop {
-            if let Some(fenced) = shared.fenced() {
-                return Err(fenced.clone().into());
-            }
-            let mut look = shared.rt.sleep(FENCE_LOOK);
-            let waited = poll_fn(|context| match durable.as_mut().poll(context) {
-                Poll::Ready(reached) => Poll::Ready(Some(reached)),
-                Poll::Pending => look.as_mut().poll(context).map(|()| None),
-            });
-            match waited.await {
-                Some(Some(())) => return Ok(()),
-                Some(None) => return Err(SnapshotWriteError::Closed),
-                None => {}
-            }
-        }
+        let durable = shared.watermark.wait(|ends| match shared.fenced() {
+            Some(fenced) => Some(Err(fenced.clone().into())),
+            None => (ends.durable_end >= end).then_some(Ok(())),
+        });
+        durable.await.unwrap_or(Err(SnapshotWriteError::Closed))
     }
 }
