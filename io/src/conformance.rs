@@ -199,12 +199,12 @@ async fn a_write_takes_all_its_buffers_however_many_and_however_empty(
     file.write_at(0, bufs.clone()).await.must("write");
     assert!(all(&*file).await == expected, "3,000 buffers came out otherwise");
     let end = expected.len() as u64;
-    file.append_and_sync(end, bufs, Box::new(|| {})).await.must("append");
+    file.append_and_sync(end, bufs, Some(Box::new(|| {}))).await.must("append");
     expected.extend_from_within(..);
     assert!(all(&*file).await == expected, "3,000 appended buffers came out otherwise");
     file.write_at(0, Vec::new()).await.must("write no buffers");
     file.write_at(0, vec![Bytes::new(); 2000]).await.must("write empty buffers");
-    file.append_and_sync(2 * end, vec![Bytes::new()], Box::new(|| {})).await.must("append nothing");
+    file.append_and_sync(2 * end, vec![Bytes::new()], Some(Box::new(|| {}))).await.must("append nothing");
     assert!(all(&*file).await == expected, "a write of nothing changed the file");
     Outcome::Held
 }
@@ -216,7 +216,7 @@ async fn an_append_can_be_read_when_the_hook_is_called_and_is_done_after_it(
     let file = put(disk, &dir.join("file"), b"old ").await;
     let calls = &Cell::new(0);
     let bufs = vec![Bytes::from_static(b"ne"), Bytes::from_static(b"w")];
-    let mut append = file.append_and_sync(4, bufs, Box::new(|| calls.set(calls.get() + 1)));
+    let mut append = file.append_and_sync(4, bufs, Some(Box::new(|| calls.set(calls.get() + 1))));
     assert_eq!(calls.get(), 0, "the hook was called before the append was polled");
     // A reader that starts the moment the hook is called, perhaps while the sync still runs.
     let mut reader = pin!(file.read_at(0, 100, BytesMut::new()));
@@ -253,7 +253,7 @@ async fn a_full_disk_fails_the_write_and_never_calls_the_hook(disk: &dyn Disk, _
     let bufs = || vec![Bytes::from_static(b"too much")];
     must_fail(file.write_at(0, bufs()).await, IoErrorKind::NoSpace, Op::Write, path);
     let called = &Cell::new(false);
-    match file.append_and_sync(0, bufs(), Box::new(|| called.set(true))).await {
+    match file.append_and_sync(0, bufs(), Some(Box::new(|| called.set(true)))).await {
         Err(AppendSyncError::Write(error)) => {
             must_fail::<()>(Err(error), IoErrorKind::NoSpace, Op::Write, path);
         }
@@ -290,7 +290,7 @@ async fn a_dropped_write_disturbs_nothing_else(disk: &dyn Disk, dir: &Path) -> O
         let _ = dropped.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         drop(dropped);
         let kept = vec![Bytes::from(vec![b'k'; PART])];
-        file.append_and_sync(position + PART as u64, kept, Box::new(|| {})).await.must("append");
+        file.append_and_sync(position + PART as u64, kept, Some(Box::new(|| {}))).await.must("append");
     }
     let read = all_of(&*file, 40 * PART).await;
     for (i, part) in read.chunks(PART).enumerate() {

@@ -4,7 +4,7 @@
 //! is not). Every operation is a future of that lane, and does nothing before its first poll.
 //! Dropping one after that loses the answer, never the safety: buffers are owned by the operation until
 //! the kernel is done with them, a write or sync that has begun runs to its end, and only the steps
-//! that were to follow it are left out.
+//! that were to follow it may be left out.
 //!
 //! Every error names the operation and the path that really failed.
 //!
@@ -133,11 +133,15 @@ pub trait File {
 
     /// Writes all buffers back to back at `position`, calls `written` when the bytes can be read
     /// back, then makes them durable (as [`sync_data`](File::sync_data)).
+    ///
+    /// Without `written` nobody needs the bytes before they are durable, and the back end may make them
+    /// readable and durable in one step. It may then leave other bytes that no sync has seen yet as they
+    /// are, and where it cannot tell a failed write from a failed sync, it is a failed sync.
     fn append_and_sync<'a>(
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>>;
 
     /// Makes content and length durable (`fdatasync`). After a failure nothing is known of what was

@@ -295,7 +295,7 @@ fn probe(path: &Path) -> Result<(), Trouble> {
     ring.run(async |disk: Rc<dyn Disk>| {
         let file = nameless(&*disk, path).await.map_err(Trouble::Disk)?;
         let content = vec![Bytes::from_static(CONTENT)];
-        let appended = file.append_and_sync(0, content, Box::new(|| {})).await;
+        let appended = file.append_and_sync(0, content, Some(Box::new(|| {}))).await;
         appended.map_err(|e| match e {
             AppendSyncError::Write(e) | AppendSyncError::Sync(e) => told_apart(e),
         })?;

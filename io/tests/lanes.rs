@@ -311,7 +311,7 @@ fn many_lanes_work_at_one_time_and_each_ends() {
                         let file = disk.open(&path, OpenHow::CreateNew { mode: 0o644 }).await.unwrap();
                         for i in 0..20 {
                             let bytes = vec![Bytes::from(vec![lane as u8; 100])];
-                            file.append_and_sync(i * 100, bytes, Box::new(|| {})).await.unwrap();
+                            file.append_and_sync(i * 100, bytes, Some(Box::new(|| {}))).await.unwrap();
                         }
                         let read = file.read_at(0, 4000, BytesMut::new()).await.unwrap();
                         tell.send((lane, read)).unwrap();

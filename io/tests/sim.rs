@@ -87,7 +87,7 @@ fn a_sync_makes_the_content_durable_and_not_the_name() {
     let machine = Machine::new(1);
     lane(&machine, async |disk| {
         let file = disk.open(Path::new("/file"), NEW).await.unwrap();
-        file.append_and_sync(0, bytes(b"content"), Box::new(|| {})).await.unwrap();
+        file.append_and_sync(0, bytes(b"content"), Some(Box::new(|| {}))).await.unwrap();
     });
     let found: BTreeSet<Option<Vec<u8>>> =
         every_crash(machine.disk()).iter().map(|disk| disk.read(Path::new("/file"))).collect();
@@ -123,7 +123,7 @@ fn after_a_failed_sync_a_second_one_says_ok_and_saves_nothing() {
         let read = lane(&machine, async |disk| {
             let file = disk.open(Path::new("/file"), OpenHow::Write).await.unwrap();
             let new = [b'n'; 8 * SECTOR_BYTES];
-            let appended = file.append_and_sync(0, bytes(&new), Box::new(|| {})).await;
+            let appended = file.append_and_sync(0, bytes(&new), Some(Box::new(|| {}))).await;
             assert!(
                 matches!(appended, Err(AppendSyncError::Sync(error)) if error.kind() == IoErrorKind::Failed)
             );
@@ -235,7 +235,7 @@ fn history(seed: u64) -> (Vec<String>, u64, u64) {
                     let file = disk.open(Path::new(&path), NEW).await.unwrap();
                     for round in 0..10 {
                         let _ =
-                            file.append_and_sync(round * 600, bytes(&[client; 600]), Box::new(|| {})).await;
+                            file.append_and_sync(round * 600, bytes(&[client; 600]), Some(Box::new(|| {}))).await;
                     }
                 })
             }),

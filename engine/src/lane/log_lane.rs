@@ -187,7 +187,7 @@ impl LogLane {
         let position = self.active.written;
         let shared = Arc::clone(&self.shared);
         let written = Box::new(|| publish_written(&shared, &group));
-        match file.append_and_sync(position, bufs, written).await {
+        match file.append_and_sync(position, bufs, Some(written)).await {
             Ok(()) => {
                 self.take_over(&group);
                 let metrics = &self.shared.metrics;

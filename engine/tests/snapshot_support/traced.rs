@@ -169,7 +169,7 @@ impl File for TracedFile {
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>> {
         self.inner.append_and_sync(position, bufs, written)
     }

@@ -133,7 +133,7 @@ impl File for FaultyFile {
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, Result<(), AppendSyncError>> {
         Box::pin(async move {
             if self.faults.full.load(Ordering::SeqCst) {
@@ -144,7 +144,9 @@ impl File for FaultyFile {
             }
             if self.faults.sync_fails.load(Ordering::SeqCst) {
                 self.inner.write_at(position, bufs).await.map_err(AppendSyncError::Write)?;
-                written();
+                if let Some(written) = written {
+                    written();
+                }
                 let cause = std::io::Error::from_raw_os_error(5);
                 return Err(AppendSyncError::Sync(IoError::new(Op::Sync, &self.path, cause)));
             }

@@ -104,11 +104,13 @@ impl File for PortableFile {
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>> {
         Box::pin(async move {
             sys::write_at(self.fd(), &self.path, position, &bufs).map_err(AppendSyncError::Write)?;
-            written();
+            if let Some(written) = written {
+                written();
+            }
             sys::sync_data(self.fd(), &self.path).map_err(AppendSyncError::Sync)
         })
     }

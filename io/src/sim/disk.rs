@@ -662,12 +662,14 @@ impl File for SimFile {
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>> {
         Box::pin(async move {
             let wrote = self.changed(Op::Write, self.handle.write(position, &bufs)).await;
             wrote.map_err(AppendSyncError::Write)?;
-            written();
+            if let Some(written) = written {
+                written();
+            }
             self.changed(Op::Sync, self.sync()).await.map_err(AppendSyncError::Sync)
         })
     }

@@ -111,11 +111,13 @@ impl File for UringFile {
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
-        written: Box<dyn FnOnce() + 'a>,
+        written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>> {
         Box::pin(async move {
             self.write(position, bufs).await.map_err(AppendSyncError::Write)?;
-            written();
+            if let Some(written) = written {
+                written();
+            }
             self.sync(true).await.map_err(AppendSyncError::Sync)
         })
     }
