@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use kraftlog::node::{Node, NodeConfig, StartOptions};
 use kraftlog::{
     AppendError, Epoch, LogConfig, MetadataDir, MetadataLog, Offset, OpenError, OpenReport, Preallocation,
 };
 use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
+use kraftlog_codecs::properties::Properties;
 use kraftlog_io::Op;
 use kraftlog_io::sim::{Errno, Fault, FileSystem, Latency, Machine, SimDisk};
 use std::path::{Path, PathBuf};
@@ -140,4 +142,45 @@ fn a_roll_that_failed_is_not_in_the_way_of_the_next_open() {
     let (log, report) = try_open(&machine, config).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(log.end_offset(), Offset(3), "{report}");
     assert_eq!(machine.disk().read(&segment(1)), None);
+}
+
+/// "The power failed while a new broker started for the first time. Now it says that no meta.properties
+/// was found in one of its directories, and that I should format the node, which format refuses." The
+/// first start had written the file of the other directory.
+#[test]
+fn a_first_start_that_was_cut_short_is_finished_by_the_next_one() {
+    let machine = machine(SimDisk::new(FileSystem::Weak, 1));
+    let half = "version=2\nnode.id=1\ndirectory.id=FNu1jmuxSF2vc8q95hCkCQ\n";
+    machine.disk().write(Path::new("/srv/data/meta.properties"), half.as_bytes()).unwrap();
+    machine.disk().make_dir(Path::new("/srv/metadata")).unwrap();
+    let properties: Properties = [
+        ("process.roles", "broker"),
+        ("node.id", "1"),
+        ("listeners", "PLAINTEXT://h:9092"),
+        ("controller.listener.names", "CONTROLLER"),
+        ("controller.quorum.bootstrap.servers", "h:9093"),
+        ("log.dirs", "/srv/data"),
+        ("metadata.log.dir", "/srv/metadata"),
+    ]
+    .into_iter()
+    .collect();
+    let start = async |discover| {
+        let mut options = StartOptions::default();
+        options.discover_cluster_id = discover;
+        let config = NodeConfig::from_properties(&properties).unwrap();
+        Node::start_with_rt(config, options, machine.rt(), machine.backend()).await
+    };
+    machine.block_on(async {
+        let refused = start(false).await.err().expect("only a node that may discover goes on");
+        assert_eq!(refused.name(), "NotFormatted");
+        let node = start(true).await.unwrap_or_else(|error| panic!("{error}"));
+        let data = node.identity().directory_id(Path::new("/srv/data")).unwrap();
+        assert_eq!(data.to_string(), "FNu1jmuxSF2vc8q95hCkCQ");
+        assert!(node.identity().directory_id(Path::new("/srv/metadata")).is_some());
+        node.learn_cluster_id("Jk01gj4RQRegVl2GLqYuTg").await.unwrap();
+        drop(node);
+        // A blank directory beside ones that know their cluster is a lost disk, not a first start.
+        machine.disk().remove_file(Path::new("/srv/metadata/meta.properties")).unwrap();
+        assert_eq!(start(true).await.err().unwrap().name(), "NotFormatted");
+    });
 }

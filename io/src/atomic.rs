@@ -10,6 +10,7 @@
 
 use crate::disk::{Disk, EntryKind, OpenHow, parent};
 use crate::error::{IoError, IoErrorKind, Op, Result};
+use crate::planted::{self, Plant};
 use bytes::Bytes;
 use std::ffi::OsString;
 use std::io;
@@ -48,6 +49,12 @@ pub async fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> R
         let _ = disk.remove(&temporary).await;
         return Err(error);
     }
+    if planted::is(Plant::RenameBeforeSync) {
+        disk.open(path, OpenHow::Write).await?.sync_all().await?;
+    }
+    if planted::is(Plant::ReplaceWithoutDirSync) {
+        return Ok(());
+    }
     disk.sync_dir(&parent(path)).await
 }
 
@@ -62,6 +69,9 @@ async fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Res
         opened => opened?,
     };
     file.write_at(0, vec![Bytes::copy_from_slice(bytes)]).await?;
+    if planted::is(Plant::RenameBeforeSync) {
+        return Ok(());
+    }
     file.sync_all().await
 }
 
@@ -98,6 +108,7 @@ pub async fn publish(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
 pub async fn create_dir_durably(disk: &dyn Disk, path: &Path) -> Result<()> {
     let above = parent(path);
     match disk.create_dir(path).await {
+        Ok(()) if planted::is(Plant::DirWithoutParentSync) => Ok(()),
         Ok(()) => disk.sync_dir(&above).await,
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => {
             match disk.stat(path).await? {

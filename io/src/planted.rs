@@ -20,14 +20,16 @@ pub enum Plant {
     RenameBeforeSync,
     /// The name of a replaced file is not synced.
     ReplaceWithoutDirSync,
-    /// A published file's name is not synced.
-    PublishWithoutDirSync,
     /// A new directory's name is not synced.
     DirWithoutParentSync,
     /// A snapshot gets its name before it is synced.
     SnapshotPublishedBeforeSync,
     /// A snapshot gets its name without having been read back.
     SnapshotUnverified,
+    /// The name of a published snapshot is not synced.
+    SnapshotWithoutDirSync,
+    /// What a failed write left is cut off, but not durably.
+    CutBackWithoutSync,
     /// A rolled segment's name is not synced.
     RollWithoutDirSync,
     /// An old segment is not synced when the log rolls.

@@ -13,6 +13,7 @@ use kraftlog_codecs::meta_properties::{MetaProperties, MetaVersion};
 use kraftlog_codecs::{names, properties};
 use kraftlog_io::atomic::{create_dir_durably, publish, remove_durably, replace};
 use kraftlog_io::disk::parent;
+use kraftlog_io::planted::{self, Plant};
 use kraftlog_io::{Disk, IoError, OpenHow, Rt};
 use std::path::{Path, PathBuf};
 
@@ -106,6 +107,9 @@ impl FormatPlan {
             let bytes = legacy_checkpoint(self.records(), times)?;
             replace(disk, &legacy, &bytes, 0o644).await?;
         }
+        if planted::is(Plant::FormatMetaPropertiesFirst) {
+            self.write_identity(disk, rt, dir).await?;
+        }
         if dir.zero_checkpoint {
             let times = CheckpointTimes { header: now(), control: now(), data: now(), footer: now() };
             let records = match self.layout() {
@@ -121,13 +125,18 @@ impl FormatPlan {
             remove_durably(disk, &legacy).await?;
             watch(FormatEvent::LegacyRemoved(&legacy));
         }
+        self.write_identity(disk, rt, dir).await
+    }
+
+    /// The commit point: from here on the directory is formatted.
+    async fn write_identity(&self, disk: &dyn Disk, rt: &dyn Rt, dir: &PlannedDir) -> Result<(), FormatError> {
         let props = MetaProperties {
             version: MetaVersion::V1,
             cluster_id: Some(self.cluster_id().to_owned()),
             node_id: Some(self.node_id()),
             directory_id: Some(dir.directory_id),
         };
-        let bytes = props.encode(&properties::java_date_utc(now()));
+        let bytes = props.encode(&properties::java_date_utc(millis(rt)));
         replace(disk, &dir.path.join(names::META_PROPERTIES), &bytes, 0o644).await?;
         Ok(())
     }

@@ -32,7 +32,8 @@ use kraftlog_codecs::control::{ControlKey, ControlType};
 use kraftlog_codecs::features::MetadataVersion;
 use kraftlog_codecs::quorum::QuorumState;
 use kraftlog_codecs::{epochs as epochs_file, names};
-use kraftlog_io::{AppendSyncError, Disk, IoError, IoErrorKind, atomic};
+use kraftlog_io::planted::{self, Plant};
+use kraftlog_io::{AppendSyncError, Disk, File, IoError, IoErrorKind, atomic};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -126,6 +127,11 @@ impl LogLane {
             Some(LogOp::BeginEpoch { epoch, answer }) => answer.send(self.begin_epoch(epoch).await),
             Some(LogOp::ReadQuorumState { answer }) => answer.send(self.quorum.state().cloned()),
             Some(LogOp::WriteQuorumState { state, answer }) => {
+                if planted::is(Plant::VoteBeforeSync) {
+                    answer.send(Ok(()));
+                    let _ = self.quorum.write(&*self.disk, &self.shared, state).await;
+                    return false;
+                }
                 let written = self.quorum.write(&*self.disk, &self.shared, state).await;
                 answer.send(written);
             }
@@ -187,7 +193,14 @@ impl LogLane {
         let position = self.active.written;
         let shared = Arc::clone(&self.shared);
         let written = Box::new(|| publish_written(&shared, &group));
-        match file.append_and_sync(position, bufs, Some(written)).await {
+        if planted::is(Plant::StateClaimsWritten) {
+            self.claim(&group).await;
+        }
+        let outcome = match planted::is(Plant::AcknowledgeBeforeSync) {
+            false => file.append_and_sync(position, bufs, Some(written)).await,
+            true => file.write_at(position, bufs).await.map(|()| written()).map_err(AppendSyncError::Write),
+        };
+        match mistaken(&*file, outcome).await {
             Ok(()) => {
                 self.take_over(&group);
                 let metrics = &self.shared.metrics;
@@ -212,6 +225,15 @@ impl LogLane {
                 self.fail_appends(group, AppendError::Fenced(fenced));
             }
         }
+    }
+
+    /// A mistake for the crash tests to find: the side file says that a group is durable which is not.
+    async fn claim(&mut self, group: &[AppendOp]) {
+        let mut state = self.state(false);
+        state.durable_end = group.last().map_or(state.durable_end, |last| Offset(last.appended.last.0 + 1));
+        state.last = None;
+        let path = self.shared.part_dir.join(STATE_FILE);
+        let _ = atomic::replace(&*self.disk, &path, state.encode().as_bytes(), FILE_MODE).await;
     }
 
     /// Keeps account of what the group put into the active segment.
@@ -404,6 +426,18 @@ fn first_len(pending: &VecDeque<LogOp>) -> usize {
     match pending.front() {
         Some(LogOp::Append(op)) => op.bytes.len(),
         _ => 0,
+    }
+}
+
+/// What a commit came to, unless a mistake is planted for the crash tests to find.
+async fn mistaken(file: &dyn File, outcome: Result<(), AppendSyncError>) -> Result<(), AppendSyncError> {
+    match outcome {
+        Err(AppendSyncError::Sync(_)) if planted::is(Plant::IgnoreFailedSync) => Ok(()),
+        Err(AppendSyncError::Sync(_)) if planted::is(Plant::RetryFailedSync) => {
+            file.sync_data().await.map_err(AppendSyncError::Sync)
+        }
+        Err(AppendSyncError::Write(_)) if planted::is(Plant::AcknowledgeFailedWrite) => Ok(()),
+        outcome => outcome,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::log::active::ActiveSegment;
 use crate::metrics::Metrics;
 use crate::types::Offset;
 use kraftlog_codecs::names;
+use kraftlog_io::planted::{self, Plant};
 use kraftlog_io::{Disk, IoError, IoErrorKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,9 @@ impl LogLane {
         if let Err(error) = self.active.write_indexes(true).await {
             tracing::warn!(%error, "index of a full segment is short; open rebuilds it");
         }
-        self.active.trim_and_sync().await.inspect_err(|cause| self.fence_if_unknown(cause))?;
+        if !planted::is(Plant::RollWithoutTrim) {
+            self.active.trim_and_sync().await.inspect_err(|cause| self.fence_if_unknown(cause))?;
+        }
         let base = self.shared.watermark.end();
         let (disk, part_dir) = (&*self.disk, &self.shared.part_dir);
         let mut next = match ActiveSegment::create(disk, part_dir, base).await {
@@ -32,7 +35,9 @@ impl LogLane {
                 return Err(cause);
             }
         };
-        disk.sync_dir(part_dir).await.inspect_err(|cause| self.fence_if_unknown(cause))?;
+        if !planted::is(Plant::RollWithoutDirSync) {
+            disk.sync_dir(part_dir).await.inspect_err(|cause| self.fence_if_unknown(cause))?;
+        }
         // The last batch of the log is still the old segment's.
         next.last = self.active.last;
         self.shared.segments.push(Arc::clone(&next.segment));

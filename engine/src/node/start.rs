@@ -38,7 +38,8 @@ pub(super) async fn on_lane<T: Send + 'static>(
 pub(super) enum Blank {
     /// They are refused, as every Kafka so far does.
     Refused,
-    /// They get a version 2 file, if no directory has one and this is no bootstrap controller (B-30).
+    /// They get a version 2 file, if no directory has more than such a file without a cluster id, and
+    /// this is no bootstrap controller (B-30).
     Discovers,
 }
 
@@ -57,10 +58,13 @@ pub(super) async fn look(disk: &dyn Disk, config: &NodeConfig, blank: Blank) -> 
         .filter(|dir| matches!(dir.state, DirState::Blank | DirState::Missing))
         .map(|dir| std::path::absolute(&dir.path).unwrap_or_else(|_| dir.path.clone()))
         .collect();
-    let none_formatted = ensemble.formatted().next().is_none();
+    // Also beside files that a first start, cut short by a crash, has left: such a node never knew its
+    // cluster, and so never had a log.
+    let none_knows =
+        ensemble.formatted().all(|(_, props)| props.version == MetaVersion::V2 && props.cluster_id.is_none());
     if !without.is_empty() {
         let may_discover =
-            blank == Blank::Discovers && none_formatted && !bootstrap_controller(disk, config).await?;
+            blank == Blank::Discovers && none_knows && !bootstrap_controller(disk, config).await?;
         if !may_discover {
             return Err(StartError::NotFormatted { dirs: without });
         }

@@ -250,11 +250,22 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 /// Opens a disk on which something rotted. It may be refused, or have lost what cannot be told from a
 /// torn write; what it gives out must have been written.
-pub(crate) fn served(disk: &SimDisk, config: &LogConfig, expect: &Expect, seed: u64) -> Result<(), String> {
+///
+/// Opened, the log must reach `keeps`: what lies below has valid batches behind it.
+pub(crate) fn served(
+    disk: &SimDisk,
+    config: &LogConfig,
+    expect: &Expect,
+    keeps: i64,
+    seed: u64,
+) -> Result<(), String> {
     let machine = Machine::with_disk(disk.fork(seed), Latency::None, seed);
     guarded(|| {
         machine.block_on(async {
             let Ok(log) = open(&machine, config).await else { return Ok(()) };
+            if log.end_offset().0 < keeps {
+                return Err(format!("the log was cut to {}, and {keeps} follows the rot", log.end_offset()));
+            }
             let mut next = log.start_offset();
             while next < log.end_offset() {
                 // A read that finds the rot says so.

@@ -110,6 +110,14 @@ impl Expect {
         }
     }
 
+    /// Where the last acknowledged batch begins.
+    pub(crate) fn last_base(&self) -> i64 {
+        let durable = |attempts: &Vec<Attempt>| {
+            attempts.last().is_some_and(|attempt| attempt.outcome == Outcome::Durable)
+        };
+        self.batches.iter().rev().find(|(_, attempts)| durable(attempts)).map_or(0, |(base, _)| *base)
+    }
+
     /// Whether anybody ever wrote these bytes there.
     pub(crate) fn was_written_at(&self, base: i64, bytes: &[u8]) -> bool {
         self.batches

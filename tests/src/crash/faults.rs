@@ -41,7 +41,6 @@ struct Run {
     disk: SimDisk,
     expect: Arc<Expect>,
     ended: Result<(), String>,
-    step: String,
 }
 
 /// Fails each step of a scenario in each way. `None` if all was well.
@@ -49,14 +48,19 @@ pub fn explore(scenario: &Scenario, mistake: Option<&Mistake>, tally: &mut Tally
     let steps = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&steps);
     run(scenario, mistake, move |step| {
-        note.lock().push((step.number, step.op));
+        note.lock().push(step.clone());
         None
     });
     let steps = std::mem::take(&mut *steps.lock());
-    for (number, op) in steps {
-        let silent: &[Fault] = if matches!(op, Op::Write | Op::Read) { &SILENT } else { &[] };
-        for fault in faults_of(op).iter().chain(silent) {
-            if let Some(violation) = with_fault(scenario, mistake, number, *fault, tally) {
+    for step in steps {
+        for fault in faults_of(step.op) {
+            if let Some(violation) = with_fault(scenario, mistake, &step, *fault, tally) {
+                return Some(violation);
+            }
+        }
+        let silent: &[Fault] = if matches!(step.op, Op::Write | Op::Read) { &SILENT } else { &[] };
+        for fault in silent {
+            if let Some(violation) = with_rot(scenario, mistake, &step, *fault, tally) {
                 return Some(violation);
             }
         }
@@ -64,70 +68,77 @@ pub fn explore(scenario: &Scenario, mistake: Option<&Mistake>, tally: &mut Tally
     None
 }
 
+/// A step that fails and says so.
 fn with_fault(
     scenario: &Scenario,
     mistake: Option<&Mistake>,
-    number: u64,
+    step: &Step,
     fault: Fault,
     tally: &mut Tally,
 ) -> Option<Violation> {
+    let number = step.number;
     let done = run(scenario, mistake, move |step| (step.number == number).then_some(fault));
     tally.runs += 1;
-    let is_silent = SILENT.contains(&fault);
-    let violation = |what: String, disk: &SimDisk| Violation {
-        what,
-        replay: format!("--scenario {} --faults", scenario.name()),
-        history: format!("{:?}, with {fault:?} in {}", scenario.name(), done.step),
-        step: "the end".to_owned(),
-        disk: disk.fork(0),
-    };
-    if let Err(what) = &done.ended
-        && !is_silent
-    {
-        return Some(violation(what.clone(), &done.disk));
+    if let Err(what) = &done.ended {
+        return Some(violation(scenario, step, fault, what.clone(), &done.disk));
     }
     let config = &configs()[scenario.config()];
-    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: !is_silent, may_refuse: is_silent };
-    if is_silent {
-        // What rot may take cannot be told from what was torn: only that nothing wrong is served.
-        let rot = Expect { durable_end: 0, vote_asked: None, ..Expect::clone(&done.expect) };
-        return silent_rot(&done.disk, config, rot, number, tally).map(|what| violation(what, &done.disk));
-    }
     // The process dies, the machine does not.
     tally.images += 1;
+    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: true, may_refuse: false };
     if let Err(what) = check::check(&done.disk, config, &done.expect, depth, number) {
-        return Some(violation(format!("after the death of the process: {what}"), &done.disk));
+        let what = format!("after the death of the process: {what}");
+        return Some(violation(scenario, step, fault, what, &done.disk));
     }
     let moment =
         Moment { step: "the end".to_owned(), disk: done.disk.fork(0), expect: Arc::clone(&done.expect) };
-    let history = exhaustive::hash(&scenario.name()) ^ number;
+    let history = exhaustive::hash(&format!("{} {number} {fault:?}", scenario.name()));
     for image in exhaustive::images(&done.disk, 16, history) {
-        let bounds = Bounds::default();
-        if let Err(what) = exhaustive::judge(
-            &image,
-            config,
-            &moment,
-            history ^ exhaustive::hash(&format!("{fault:?}")),
-            bounds,
-            tally,
-        ) {
-            return Some(violation(what, &image));
+        if let Err(what) = exhaustive::judge(&image, config, &moment, history, Bounds::default(), tally) {
+            return Some(violation(scenario, step, fault, what, &image));
         }
     }
     None
 }
 
-/// Opens a disk on which something rotted.
-fn silent_rot(
-    disk: &SimDisk,
-    config: &kraftlog::LogConfig,
-    expect: Expect,
-    seed: u64,
+/// A step that changes bytes and says nothing. Opening may be refused and reading may fail, but nothing
+/// wrong may be given out; and where a bit flipped in the log, no more than the last batch may be taken
+/// for torn.
+fn with_rot(
+    scenario: &Scenario,
+    mistake: Option<&Mistake>,
+    step: &Step,
+    fault: Fault,
     tally: &mut Tally,
-) -> Option<String> {
+) -> Option<Violation> {
+    let number = step.number;
+    let done = run(scenario, mistake, move |step| (step.number == number).then_some(fault));
+    tally.runs += 1;
     tally.images += 1;
-    let served = check::served(disk, config, &expect, seed);
-    served.err()
+    // What a running node read wrong, it said or did not notice; what it wrote must be right or refused.
+    if let (Err(what), Op::Write) = (&done.ended, step.op) {
+        return Some(violation(scenario, step, fault, what.clone(), &done.disk));
+    }
+    let in_log = step.op == Op::Write && step.path.extension().is_some_and(|extension| extension == "log");
+    let keeps = match fault {
+        Fault::BitFlip if in_log => done.expect.last_base(),
+        // A write that went elsewhere leaves zeros, as a torn group does, and may have hit another file's
+        // only copy.
+        _ => 0,
+    };
+    let config = &configs()[scenario.config()];
+    let served = check::served(&done.disk, config, &done.expect, keeps, number);
+    served.err().map(|what| violation(scenario, step, fault, what, &done.disk))
+}
+
+fn violation(scenario: &Scenario, step: &Step, fault: Fault, what: String, disk: &SimDisk) -> Violation {
+    Violation {
+        what,
+        replay: format!("--scenario {} --faults", scenario.name()),
+        history: format!("{:?}, with {fault:?} in {step}", scenario.actions()),
+        step: "the end".to_owned(),
+        disk: disk.fork(0),
+    }
 }
 
 /// Runs a scenario whose steps go wrong as `fault` says; what comes of it without a crash.
@@ -142,18 +153,13 @@ fn run(
     let mut node = Node::new(disk, config, Latency::None, Arc::default(), 1);
     let mut skip = mistake.and_then(Mistake::skipper);
     let armed_from = Arc::new(AtomicU64::new(u64::MAX));
-    let (armed, at) = (Arc::clone(&armed_from), Arc::new(Mutex::new(String::new())));
-    let note = Arc::clone(&at);
+    let armed = Arc::clone(&armed_from);
     node.machine.disk().on_step(move |_, step| {
         let skipped = skip.as_mut().and_then(|skip| skip(step));
         if step.number < armed.load(Ordering::SeqCst) {
             return skipped;
         }
-        let fault = fault(step);
-        if fault.is_some() {
-            *note.lock() = step.to_string();
-        }
-        fault.or(skipped)
+        fault(step).or(skipped)
     });
     let ended = check::guarded(|| {
         node.block_on(async |node| {
@@ -172,6 +178,5 @@ fn run(
         // It failed and said so: what it promised is looked for.
         Err(Ended::Failed(_)) | Ok(()) => Ok(()),
     });
-    let step = at.lock().clone();
-    Run { disk, expect, ended, step }
+    Run { disk, expect, ended }
 }

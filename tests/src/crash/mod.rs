@@ -7,6 +7,7 @@
 //!   with from what was found;
 //! - [`faults`]: every step of every operation fails in every way, then the process or the machine dies;
 //! - [`program`]: histories written down in bytes, for a fuzzer;
+//! - [`identity`]: format, start and learning the cluster id, crashed and failed at every step;
 //! - [`plants`]: the same with a mistake planted in the code, to see that it is found.
 //!
 //! To add an operation: give it an [`Action`](node::Action), do it in `Node::act`, put what it promises into
@@ -16,6 +17,7 @@ mod check;
 pub mod exhaustive;
 mod expect;
 pub mod faults;
+pub mod identity;
 mod node;
 pub mod plants;
 pub mod program;

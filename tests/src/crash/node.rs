@@ -4,6 +4,7 @@
 use super::check::{self, Wrong};
 use super::expect::{Expect, Outcome, Snapshot};
 use super::{batch, part_dir};
+use kraftlog::snapshot::SnapshotError;
 use kraftlog::{Epoch, ErrorKind, LogConfig, MetadataLog, Offset, SnapshotId, Ticket};
 use kraftlog_codecs::batch::{BatchHeader, patch_offset_and_epoch};
 use kraftlog_codecs::quorum::{QuorumState, VersionData, Vote};
@@ -354,6 +355,12 @@ async fn snapshot(
         writer.freeze().await.map_err(|error| failed(&error))?;
         let file = disk.read(&part_dir().join(format!("{id}.checkpoint")));
         let file = file.ok_or_else(|| Ended::Wrong(format!("snapshot {id} was frozen and has no file")))?;
+        let broken = |error: SnapshotError| match error {
+            SnapshotError::Io(_) => failed(&error),
+            _ => Ended::Wrong(format!("snapshot {id} was frozen and is not whole: {}", check::chain(&error))),
+        };
+        let mut reader = log.open_snapshot(id).await.map_err(broken)?;
+        while reader.next_batch().await.map_err(broken)?.is_some() {}
         change_shared(&expect, |expect| expect.snapshot(id, Snapshot::Frozen(file.into())));
     }
     Ok(())

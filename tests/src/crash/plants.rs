@@ -5,6 +5,7 @@
 
 use super::exhaustive::{self, Bounds, Scenario};
 use super::faults;
+use super::identity::{self, STORIES};
 use super::report::{Tally, Violation};
 use kraftlog_io::Op;
 use kraftlog_io::planted::Plant;
@@ -35,13 +36,16 @@ pub const MISTAKES: &[(&str, Mistake)] = &[
     ("a replaced file is renamed before it is synced", Mistake::Planted(Plant::RenameBeforeSync)),
     ("a replaced file's name is not synced", Mistake::Planted(Plant::ReplaceWithoutDirSync)),
     ("a snapshot is published before it is synced", Mistake::Planted(Plant::SnapshotPublishedBeforeSync)),
-    ("a snapshot's name is not synced", Mistake::Planted(Plant::PublishWithoutDirSync)),
+    ("a snapshot's name is not synced", Mistake::Planted(Plant::SnapshotWithoutDirSync)),
     ("a snapshot is published without having been read back", Mistake::Planted(Plant::SnapshotUnverified)),
+    ("what a failed write left is cut off, but not durably", Mistake::Planted(Plant::CutBackWithoutSync)),
     ("a new segment's name is not synced", Mistake::Planted(Plant::RollWithoutDirSync)),
     ("an old segment keeps its reserve when the log rolls", Mistake::Planted(Plant::RollWithoutTrim)),
     ("the side file claims what is not durable", Mistake::Planted(Plant::StateClaimsWritten)),
     ("open trusts what is in the cache", Mistake::Planted(Plant::OpenWithoutRewrite)),
     ("whatever is bad is cut", Mistake::Planted(Plant::CutWhateverIsBad)),
+    ("a new directory's name is not synced", Mistake::Planted(Plant::DirWithoutParentSync)),
+    ("a directory is called formatted before it is", Mistake::Planted(Plant::FormatMetaPropertiesFirst)),
     ("a vote is answered before it is durable", Mistake::Planted(Plant::VoteBeforeSync)),
 ];
 
@@ -71,6 +75,11 @@ pub fn find(mistake: &Mistake, tally: &mut Tally) -> Option<Violation> {
 }
 
 fn explore(mistake: &Mistake, tally: &mut Tally) -> Option<Violation> {
+    for story in 0..STORIES.len() {
+        if let Some(violation) = identity::explore(story, Some(mistake), tally) {
+            return Some(violation);
+        }
+    }
     for length in 0..=2 {
         for scenario in Scenario::all(length) {
             if let Some(violation) = exhaustive::explore(&scenario, Bounds::default(), Some(mistake), tally) {

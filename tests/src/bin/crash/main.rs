@@ -5,6 +5,7 @@
 //! crash --exhaustive                                    threes as well, however long it takes
 //! crash --planted                                       every planted mistake must be found (feature `planted`)
 //! crash --scenario NAME [--faults]                      one scenario, as a violation names it
+//! crash --identity N                                    one story of format and start, likewise
 //! crash --seed N --history N                            one random history, likewise
 //! ... --trace                                           tells every step of it
 //! ```
@@ -12,7 +13,7 @@
 //! Exit code 0: no violation (with `--planted`: every mistake was found); 1 otherwise; 2: usage.
 
 use kraftlog_tests::crash::exhaustive::{self, Bounds, Scenario};
-use kraftlog_tests::crash::{Tally, Violation, faults, plants, random};
+use kraftlog_tests::crash::{Tally, Violation, faults, identity, plants, random};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -28,6 +29,7 @@ struct Args {
     faults: bool,
     scenario: Option<Scenario>,
     history: Option<u64>,
+    identity: Option<usize>,
     save: PathBuf,
 }
 
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(message) => {
             eprintln!(
-                "{message}\nusage: crash [--seed N] [--seconds N] [--threads N] [--save DIR] [--exhaustive | --planted | --scenario NAME [--faults] | --history N]"
+                "{message}\nusage: crash [--seed N] [--seconds N] [--threads N] [--save DIR] [--exhaustive | --planted | --scenario NAME [--faults] | --identity N | --history N]"
             );
             return ExitCode::from(2);
         }
@@ -52,6 +54,8 @@ fn main() -> ExitCode {
             true => faults::explore(scenario, None, &mut tally),
             false => exhaustive::explore(scenario, Bounds::default(), None, &mut tally),
         }
+    } else if let Some(story) = args.identity {
+        identity::explore(story, None, &mut tally)
     } else if let Some(history) = args.history {
         random::history(args.seed, history, &mut tally)
     } else {
@@ -100,6 +104,13 @@ fn explore(args: &Args, tally: &mut Tally) -> Option<Violation> {
             Some(faults::explore(&scenario, None, tally))
         });
         say("every step fails in every way", tally);
+    }
+    if violation.is_none() {
+        violation = on_threads(args, tally, &late, |at, tally| {
+            let story = usize::try_from(at).ok().filter(|story| *story < identity::STORIES.len())?;
+            Some(identity::explore(story, None, tally))
+        });
+        say("format, start, learning the cluster id", tally);
     }
     if violation.is_none() && args.exhaustive {
         let (tried, found) =
@@ -209,6 +220,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
         faults: false,
         scenario: None,
         history: None,
+        identity: None,
         save: PathBuf::from("target/crash-violation"),
     };
     while let Some(word) = words.next() {
@@ -218,6 +230,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--seed" => args.seed = number(value()?)?,
             "--seconds" => args.seconds = number(value()?)?,
             "--threads" => args.threads = usize::try_from(number(value()?)?.max(1)).unwrap_or(1),
+            "--identity" => args.identity = Some(usize::try_from(number(value()?)?).unwrap_or(usize::MAX)),
             "--history" => args.history = Some(number(value()?)?),
             "--scenario" => {
                 let name = value()?;
