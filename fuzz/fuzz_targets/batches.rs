@@ -2,9 +2,10 @@
 #![no_main]
 
 use kraftlog_codecs::batch::{Batches, find_valid_batch};
+use kraftlog_fuzz::mend;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
+fn check(bytes: &[u8]) {
     let mut batches = Batches::new(bytes);
     let mut end = 0;
     for (position, batch) in batches.by_ref() {
@@ -13,4 +14,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     assert!(batches.valid_bytes() <= bytes.len());
     find_valid_batch(bytes, 0, 0, 0, 2 * bytes.len() as u64);
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    check(bytes);
+    check(&mend::batches(bytes));
 });

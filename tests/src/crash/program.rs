@@ -226,3 +226,23 @@ pub fn examples() -> Vec<Vec<u8>> {
         ],
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_that_a_fuzzer_begins_with_hold() {
+        for program in examples() {
+            run(&program).unwrap_or_else(|wrong| panic!("{program:?}: {wrong}"));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_a_program() {
+        for byte in 0..=u8::MAX {
+            let program: Vec<u8> = (0..20).map(|at: u8| byte.wrapping_mul(at).wrapping_add(at)).collect();
+            run(&program).unwrap_or_else(|wrong| panic!("{program:?}: {wrong}"));
+        }
+    }
+}
