@@ -1,9 +1,11 @@
 //! Which back end works in a directory, and why.
 //!
 //! `Auto` never measures: two runs on one machine take the same back end. It follows the table
-//! `FILE_SYSTEMS` and asks the kernel for a ring only where the table says that one is worth it.
-//! Asking means a ring, a write, a sync and a read on a file in the very directory; the file loses its
-//! name before the first byte goes to it, so that no failure leaves it behind.
+//! `FILE_SYSTEMS`. Where the table says that a ring is worth it, the probe makes one, and with it a
+//! linked write and sync, a fused one and a read on a file in the very directory; the file loses its
+//! name before the first byte goes to it, so that no failure leaves it behind. Where it is not worth
+//! it, `Auto` still asks whether a ring can be had, without touching a file, so that its reason tells
+//! an operator that io_uring is forbidden before he looks for speed elsewhere.
 
 use crate::disk::{AppendSyncError, Disk, File, OpenHow};
 use crate::error::{IoError, IoErrorKind, Op};
@@ -14,7 +16,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -118,6 +120,9 @@ pub enum UringRefusal {
     /// `EINVAL` or `EOPNOTSUPP`.
     #[error("this kernel's io_uring lacks what is needed (Linux 5.6 has it)")]
     TooOld,
+    /// A ring was made, but what is pushed into it does not complete.
+    #[error("a ring can be made but does not answer (something stands between us and the kernel's io_uring)")]
+    Silent,
     /// The probe did not end.
     #[error("a write and sync through io_uring did not end within {seconds} seconds")]
     TimedOut {
@@ -212,7 +217,7 @@ pub(crate) fn choose(dir: &Path, choice: BackendChoice) -> Result<(Backend, Back
             Err(Trouble::Disk(error)) => Err(error.into()),
         },
         BackendChoice::Auto => {
-            let (backend, reason) = decide(file_system(dir)?, || uring(dir));
+            let (backend, reason) = decide(file_system(dir)?, answers, || uring(dir));
             Ok(report(backend, Some(reason)))
         }
     }
@@ -228,18 +233,40 @@ fn report(backend: Backend, reason: Option<String>) -> (Backend, BackendReport) 
 
 /// The rule of `Auto`. It cannot fail: what stands in the way of io_uring becomes the reason, and
 /// trouble of the disk meets the caller's own first step, which knows better what it was for.
-fn decide(at: FileSystem, probe: impl FnOnce() -> Result<Backend, Trouble>) -> (Backend, String) {
+fn decide(
+    at: FileSystem,
+    answers: impl FnOnce() -> Result<(), UringRefusal>,
+    probe: impl FnOnce() -> Result<Backend, Trouble>,
+) -> (Backend, String) {
     let name = at.name;
-    match at.uring_gains {
-        Some(false) => (Backend::Portable, format!("a durable append gains nothing from io_uring on {name}")),
-        None => (Backend::Portable, format!("the gain of io_uring on {name} has not been measured")),
-        Some(true) => match probe() {
-            Ok(backend) => (backend, format!("io_uring is faster on {name}")),
-            Err(Trouble::Refused(reason)) => (Backend::Portable, with_causes(&reason)),
-            Err(Trouble::Disk(error)) => {
-                (Backend::Portable, format!("the probe of io_uring {}", with_causes(&error)))
-            }
+    let reason = match (at.uring_gains, answers()) {
+        (Some(false), Ok(())) => format!("a durable append gains nothing from io_uring on {name}"),
+        (Some(false), Err(refusal)) => {
+            format!("{}; a durable append would gain nothing from it on {name}", with_causes(&refusal))
+        }
+        (None, Ok(())) => format!("the gain of io_uring on {name} has not been measured"),
+        (None, Err(refusal)) => {
+            format!("{}; its gain on {name} has not been measured either", with_causes(&refusal))
+        }
+        (Some(true), Err(refusal)) => with_causes(&refusal),
+        (Some(true), Ok(())) => match probe() {
+            Ok(backend) => return (backend, format!("io_uring is faster on {name}")),
+            Err(Trouble::Refused(refusal)) => with_causes(&refusal),
+            Err(Trouble::Disk(error)) => format!("the probe of io_uring {}", with_causes(&error)),
         },
+    };
+    (Backend::Portable, reason)
+}
+
+/// Whether a ring can be had at all.
+fn answers() -> Result<(), UringRefusal> {
+    if !Ring::BUILT {
+        return Err(UringRefusal::NotBuilt);
+    }
+    match Ring::answers() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(UringRefusal::Silent),
+        Err(error) => Err(UringRefusal::from_start(error)),
     }
 }
 
@@ -260,14 +287,12 @@ fn uring(dir: &Path) -> Result<Backend, Trouble> {
     /// A sync on a busy disk may take seconds; a ring that hangs would take for ever.
     const TIMEOUT_SECONDS: u64 = 10;
 
-    if !Ring::BUILT {
-        return Err(Trouble::Refused(UringRefusal::NotBuilt));
-    }
+    answers().map_err(Trouble::Refused)?;
     let path = dir.join(PROBE_FILE);
     let (answer, answered) = sync_channel(1);
     std::thread::Builder::new()
         .name("kraftlog-probe".into())
-        .spawn(move || drop(answer.send(probe(&path))))
+        .spawn(move || drop(answer.send(probe(path))))
         .map_err(|e| Trouble::Disk(IoError::new(Op::StartLane, dir, e)))?;
     match answered.recv_timeout(Duration::from_secs(TIMEOUT_SECONDS)) {
         Ok(answer) => answer.map(|()| Backend::Uring),
@@ -280,7 +305,7 @@ fn uring(dir: &Path) -> Result<Backend, Trouble> {
     }
 }
 
-fn probe(path: &Path) -> Result<(), Trouble> {
+fn probe(path: PathBuf) -> Result<(), Trouble> {
     const CONTENT: &[u8] = &[0x6B; 512];
 
     // An error of an operation is either one of the ring or one of the disk.
@@ -292,15 +317,18 @@ fn probe(path: &Path) -> Result<(), Trouble> {
     }
 
     let ring = Ring::new().map_err(|e| Trouble::Refused(UringRefusal::from_start(e)))?;
-    ring.run(async |disk: Rc<dyn Disk>| {
-        let file = nameless(&*disk, path).await.map_err(Trouble::Disk)?;
-        let content = vec![Bytes::from_static(CONTENT)];
-        let appended = file.append_and_sync(0, content, Some(Box::new(|| {}))).await;
-        appended.map_err(|e| match e {
-            AppendSyncError::Write(e) | AppendSyncError::Sync(e) => told_apart(e),
-        })?;
-        let read = file.read_at(0, CONTENT.len(), BytesMut::new()).await.map_err(told_apart)?;
-        if read != CONTENT {
+    ring.run(move |disk: Rc<dyn Disk>| async move {
+        let file = nameless(&*disk, &path).await.map_err(Trouble::Disk)?;
+        let len = CONTENT.len();
+        // Linked, then fused.
+        for (position, written) in [(0, Some(Box::new(|| {}) as Box<dyn FnOnce()>)), (len as u64, None)] {
+            let content = vec![Bytes::from_static(CONTENT)];
+            file.append_and_sync(position, content, written).await.map_err(|e| match e {
+                AppendSyncError::Write(e) | AppendSyncError::Sync(e) => told_apart(e),
+            })?;
+        }
+        let read = file.read_at(0, 2 * len, BytesMut::new()).await.map_err(told_apart)?;
+        if read != [CONTENT, CONTENT].concat() {
             let cause = io::Error::other("the probe read back other bytes than it wrote");
             return Err(Trouble::Refused(UringRefusal::Failed(Arc::new(cause))));
         }

@@ -4,7 +4,7 @@ use BackendChoice::{Auto, Portable, Uring};
 /// The report for a directory on a file system where `Auto` wants io_uring, if the probe ends so.
 fn decided(probed: Result<Backend, Trouble>) -> (Backend, String) {
     let at = FileSystem { magic: 1, name: "goodfs", uring_gains: Some(true) };
-    decide(at, || probed)
+    decide(at, || Ok(()), || probed)
 }
 
 #[test]
@@ -15,6 +15,7 @@ fn auto_falls_back_to_portable_and_tells_every_reason() {
         (UringRefusal::NoKernelSupport, "kernel has no io_uring"),
         (UringRefusal::NoMemory, "ulimit -l"),
         (UringRefusal::TooOld, "Linux 5.6"),
+        (UringRefusal::Silent, "does not answer"),
         (UringRefusal::TimedOut { seconds: 10 }, "10 seconds"),
         (UringRefusal::Failed(Arc::new(io::Error::other("odd"))), "odd"),
     ] {
@@ -33,12 +34,25 @@ fn auto_opens_also_where_the_probe_met_a_full_disk() {
 }
 
 #[test]
-fn auto_asks_for_no_ring_where_none_is_worth_it() {
+fn auto_probes_no_file_where_a_ring_is_not_worth_it() {
     for uring_gains in [Some(false), None] {
         let at = FileSystem { magic: 1, name: "slowfs", uring_gains };
-        let (backend, reason) = decide(at, || panic!("asked for a ring"));
+        let (backend, reason) = decide(at, || Ok(()), || panic!("probed"));
         assert_eq!(backend, Backend::Portable);
-        assert!(reason.contains("slowfs"), "{reason:?}");
+        assert!(reason.contains("slowfs") && !reason.contains("forbidden"), "{reason:?}");
+    }
+}
+
+/// Seen by a user in a container: `auto` said that io_uring gains nothing on ext4, and only an explicit
+/// `uring` told him that the container forbids it.
+#[test]
+fn auto_says_that_io_uring_is_forbidden_also_where_it_would_gain_nothing() {
+    for uring_gains in [Some(false), None, Some(true)] {
+        let at = FileSystem { magic: 1, name: "somefs", uring_gains };
+        let (backend, reason) = decide(at, || Err(UringRefusal::Forbidden), || panic!("probed"));
+        assert_eq!(backend, Backend::Portable);
+        assert!(reason.contains("io_uring is forbidden here"), "{reason:?}");
+        assert_eq!(reason.contains("somefs"), uring_gains != Some(true), "{reason:?}");
     }
 }
 

@@ -13,7 +13,14 @@ impl Ring {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn run<F: Future>(self, _make: impl FnOnce(Rc<dyn Disk>) -> F) -> F::Output {
+    pub(crate) fn answers() -> io::Result<bool> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn run<F>(self, _make: impl FnOnce(Rc<dyn Disk>) -> F + 'static) -> F::Output
+    where
+        F: Future<Output: 'static> + 'static,
+    {
         match self {}
     }
 }

@@ -1,36 +1,33 @@
 //! An open file whose bytes go through the ring.
 
 use super::in_flight::InFlight;
+use super::op::{BYTES_MAX, Target};
+use super::write::{Failure, append_fused, append_split, write_all};
 use crate::disk::{Allocate, AppendSyncError, File, LocalFuture};
 use crate::error::{IoError, Op, Result};
 use crate::portable::sys;
-use bytes::{Buf, Bytes, BytesMut};
-use rustix::fd::BorrowedFd;
+use bytes::{Bytes, BytesMut};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::rc::Rc;
-use tokio_uring::buf::BoundedBuf;
-
-/// The ring's lengths have 32 bits, and the kernel moves less than 2 GiB at a time anyway.
-const READ_BYTES_MAX: usize = 1 << 30;
 
 pub(super) struct UringFile {
-    file: Rc<tokio_uring::fs::File>,
+    target: Target,
     path: PathBuf,
-    in_flight: Rc<InFlight>,
 }
 
 impl UringFile {
     pub(super) fn new(file: std::fs::File, path: &Path, in_flight: &Rc<InFlight>) -> UringFile {
-        let file = Rc::new(tokio_uring::fs::File::from_std(file));
-        UringFile { file, path: path.to_path_buf(), in_flight: Rc::clone(in_flight) }
+        let target = Target { file: Rc::new(file), in_flight: Rc::clone(in_flight) };
+        UringFile { target, path: path.to_path_buf() }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: `self.file` owns the descriptor and closes it only when it is dropped (`close` takes
-        // it by value, and nobody else can get it out of the `Rc`), so it is open while `self` is.
-        unsafe { BorrowedFd::borrow_raw(self.file.as_raw_fd()) }
+        self.target.file.as_fd()
     }
 
     /// The ring reads -1 as "where the file stands"; the system calls of the portable back end refuse
@@ -42,25 +39,65 @@ impl UringFile {
         }
     }
 
-    /// What the ring says of a write, with the path. Runs to its end also when it is dropped.
-    async fn write(&self, position: u64, bufs: Vec<Bytes>) -> Result<()> {
-        self.check_position(Op::Write, position)?;
-        let written = self.in_flight.run(write_all(Rc::clone(&self.file), position, bufs)).await;
-        match written {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::WriteZero => Err(sys::write_of_nothing(&self.path)),
-            Err(e) => Err(IoError::new(Op::Write, &self.path, e)),
+    fn write_error(&self, error: io::Error) -> IoError {
+        match error.kind() {
+            io::ErrorKind::WriteZero => sys::write_of_nothing(&self.path),
+            _ => IoError::new(Op::Write, &self.path, error),
         }
     }
 
-    /// What the ring says of a sync, with the path. A sync is never tried again, whatever it answers:
-    /// `EINTR` and `ECANCELED` are unknown outcomes, and the caller takes them for failures.
+    fn append_error(&self, failure: Failure) -> AppendSyncError {
+        match failure {
+            Failure::Write(error) => AppendSyncError::Write(self.write_error(error)),
+            Failure::Sync(error) => AppendSyncError::Sync(IoError::new(Op::Sync, &self.path, error)),
+        }
+    }
+
+    /// Runs to its end also when it is dropped.
+    async fn write(&self, position: u64, bufs: Vec<Bytes>) -> Result<()> {
+        self.check_position(Op::Write, position)?;
+        let written = self.target.in_flight.run(write_all(self.target.clone(), position, bufs)).await;
+        written.map_err(|e| self.write_error(e))
+    }
+
+    /// Write and sync run to their end also when it is dropped.
+    async fn append(
+        &self,
+        position: u64,
+        bufs: Vec<Bytes>,
+        written: Option<Box<dyn FnOnce() + '_>>,
+    ) -> std::result::Result<(), AppendSyncError> {
+        self.check_position(Op::Write, position).map_err(AppendSyncError::Write)?;
+        let (target, in_flight) = (self.target.clone(), &self.target.in_flight);
+        let appended = match written {
+            None => in_flight.run(append_fused(target, position, bufs)).await,
+            Some(written) => {
+                let readable = Rc::new(Cell::new(false));
+                let append = append_split(target, position, bufs, Rc::clone(&readable));
+                let mut append = pin!(in_flight.run(append));
+                let mut written = Some(written);
+                // The hook may borrow from the caller and the append outlives him: so it is called here.
+                poll_fn(|cx| {
+                    let polled = append.as_mut().poll(cx);
+                    if readable.get()
+                        && let Some(written) = written.take()
+                    {
+                        written();
+                    }
+                    polled
+                })
+                .await
+            }
+        };
+        appended.map_err(|failure| self.append_error(failure))
+    }
+
+    /// A sync is never tried again, whatever it answers: `EINTR` and `ECANCELED` are unknown outcomes,
+    /// and the caller takes them for failures. Runs to its end also when it is dropped.
     async fn sync(&self, content_only: bool) -> Result<()> {
-        let file = Rc::clone(&self.file);
-        let synced = self
-            .in_flight
-            .run(async move { if content_only { file.sync_data().await } else { file.sync_all().await } });
-        synced.await.map_err(|e| IoError::new(Op::Sync, &self.path, e))
+        let target = self.target.clone();
+        let synced = self.target.in_flight.run(async move { target.sync(content_only).await.0 }).await;
+        synced.map(drop).map_err(|e| IoError::new(Op::Sync, &self.path, e))
     }
 }
 
@@ -85,13 +122,18 @@ impl File for UringFile {
             buf.reserve(len);
             let mut at = position;
             while buf.len() < end {
-                let begin = buf.len();
-                let now = (end - begin).min(READ_BYTES_MAX);
-                let (read, slice) = self.file.read_at(buf.slice(begin..begin + now), at).await;
-                buf = slice.into_inner();
+                let now = (end - buf.len()).min(BYTES_MAX);
+                let read;
+                (read, buf) = self.target.read(at, now, buf).await;
                 match read {
                     Ok(0) => break,
-                    Ok(n) => at = at.saturating_add(n as u64),
+                    Ok(n) => {
+                        assert!(n <= now, "a read of {now} bytes reported {n}");
+                        at = at.saturating_add(n as u64);
+                        // SAFETY: the kernel has put `n` bytes behind the length, into room that was
+                        // reserved: `n <= now`, and `Target::read` has checked `now` against the room.
+                        unsafe { buf.set_len(buf.len() + n) };
+                    }
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                     Err(e) => return Err(IoError::new(Op::Read, &self.path, e)),
                 }
@@ -104,22 +146,13 @@ impl File for UringFile {
         Box::pin(self.write(position, bufs))
     }
 
-    // The place of linked entries (write and sync pushed together, the write's completion calls
-    // `written`) and of one `RWF_DSYNC` write when nobody waits for `written`. Both need entries of our
-    // own (`tokio_uring::UnsubmittedOneshot`), and a short write or `ECANCELED` then finishes as below.
     fn append_and_sync<'a>(
         &'a self,
         position: u64,
         bufs: Vec<Bytes>,
         written: Option<Box<dyn FnOnce() + 'a>>,
     ) -> LocalFuture<'a, std::result::Result<(), AppendSyncError>> {
-        Box::pin(async move {
-            self.write(position, bufs).await.map_err(AppendSyncError::Write)?;
-            if let Some(written) = written {
-                written();
-            }
-            self.sync(true).await.map_err(AppendSyncError::Sync)
-        })
+        Box::pin(self.append(position, bufs, written))
     }
 
     fn sync_data<'a>(&'a self) -> LocalFuture<'a, Result<()>> {
@@ -140,70 +173,5 @@ impl File for UringFile {
 
     fn set_mode<'a>(&'a self, mode: u32) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move { sys::set_mode(self.fd(), &self.path, mode) })
-    }
-}
-
-/// Writes all of `bufs`, going on after short and interrupted writes.
-async fn write_all(file: Rc<tokio_uring::fs::File>, position: u64, mut bufs: Vec<Bytes>) -> io::Result<()> {
-    let mut at = position;
-    advance(&mut bufs, 0);
-    while !bufs.is_empty() {
-        let mut rest = bufs.split_off(bufs.len().min(sys::BUFFERS_PER_WRITE_MAX));
-        let (written, buffers) = file.writev_at(bufs, at).await;
-        bufs = buffers;
-        match written {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(n) => {
-                at += n as u64;
-                advance(&mut bufs, n);
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-        bufs.append(&mut rest);
-        // What was cut off above may begin with empty buffers.
-        advance(&mut bufs, 0);
-    }
-    Ok(())
-}
-
-/// Takes the first `n` bytes off a list of buffers, and empty buffers off its front.
-fn advance(bufs: &mut Vec<Bytes>, n: usize) {
-    let mut left = n;
-    let mut done = 0;
-    for buf in bufs.iter_mut() {
-        if left < buf.len() {
-            buf.advance(left);
-            left = 0;
-            break;
-        }
-        left -= buf.len();
-        done += 1;
-    }
-    assert!(left == 0, "a write of fewer bytes reported {n}");
-    bufs.drain(..done);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bufs(parts: &[&'static str]) -> Vec<Bytes> {
-        parts.iter().map(|p| Bytes::from_static(p.as_bytes())).collect()
-    }
-
-    #[test]
-    fn a_short_write_leaves_exactly_the_bytes_behind_it() {
-        for (n, rest) in [
-            (0, vec!["ab", "", "cde"]),
-            (1, vec!["b", "", "cde"]),
-            (2, vec!["cde"]),
-            (4, vec!["e"]),
-            (5, vec![]),
-        ] {
-            let mut left = bufs(&["", "ab", "", "cde"]);
-            advance(&mut left, n);
-            assert_eq!(left, bufs(&rest), "after {n} bytes");
-        }
     }
 }

@@ -1,4 +1,7 @@
-//! Operations whose futures were dropped, run to their end.
+//! What a lane has in flight: operations in the ring, and operations whose futures were dropped.
+//!
+//! Both are counted. The lane may sleep away from its ring only while the count is zero, ends only when
+//! it is zero, and knows by it that entries which must stand together find room in the ring.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -6,29 +9,52 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Counts a lane's abandoned operations, so that the lane can wait for them at its end.
 #[derive(Default)]
 pub(super) struct InFlight {
-    abandoned: Cell<usize>,
+    count: Cell<usize>,
+    /// Who waits for the end of all of them.
     waiter: RefCell<Option<Waker>>,
 }
 
 impl InFlight {
+    /// Counts one more for as long as the answer lives.
+    pub(super) fn one(self: &Rc<Self>) -> One {
+        self.count.set(self.count.get() + 1);
+        One(Rc::clone(self))
+    }
+
+    /// At least the number of entries that were pushed and have not completed.
+    pub(super) fn count(&self) -> usize {
+        self.count.get()
+    }
+
     /// An operation that goes on by itself if its future is dropped after the first poll.
     pub(super) fn run<F: Future + 'static>(self: &Rc<Self>, operation: F) -> Operation<F> {
         Operation { operation: Some(Box::pin(operation)), started: false, in_flight: Rc::clone(self) }
     }
 
-    /// Resolves when no abandoned operation is left.
+    /// Resolves when nothing is in flight.
     pub(super) async fn idle(&self) {
         poll_fn(|cx| {
-            if self.abandoned.get() == 0 {
+            if self.count.get() == 0 {
                 return Poll::Ready(());
             }
             *self.waiter.borrow_mut() = Some(cx.waker().clone());
             Poll::Pending
         })
         .await;
+    }
+}
+
+/// One that is in flight, until it is dropped.
+pub(super) struct One(Rc<InFlight>);
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        if let Some(waiter) = self.0.waiter.take() {
+            waiter.wake();
+        }
     }
 }
 
@@ -58,30 +84,11 @@ impl<F: Future + 'static> Drop for Operation<F> {
             return;
         }
         if let Some(operation) = self.operation.take() {
-            let abandoned = Abandoned::new(Rc::clone(&self.in_flight));
+            let one = self.in_flight.one();
             tokio_uring::spawn(async move {
-                let _abandoned = abandoned;
                 operation.await;
+                drop(one);
             });
-        }
-    }
-}
-
-/// One abandoned operation, until it ends.
-struct Abandoned(Rc<InFlight>);
-
-impl Abandoned {
-    fn new(in_flight: Rc<InFlight>) -> Abandoned {
-        in_flight.abandoned.set(in_flight.abandoned.get() + 1);
-        Abandoned(in_flight)
-    }
-}
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.abandoned.set(self.0.abandoned.get() - 1);
-        if let Some(waiter) = self.0.waiter.take() {
-            waiter.wake();
         }
     }
 }
