@@ -11,6 +11,7 @@ use super::expect::Expect;
 use super::node::{Ended, Node};
 use super::plants::Mistake;
 use super::report::{Tally, Violation};
+use kraftlog::Role;
 use kraftlog_io::Op;
 use kraftlog_io::sim::{Errno, Fault, FileSystem, Latency, SimDisk, Step};
 use parking_lot::Mutex;
@@ -121,7 +122,9 @@ fn with_rot(
     }
     let in_log = step.op == Op::Write && step.path.extension().is_some_and(|extension| extension == "log");
     let keeps = match fault {
-        Fault::BitFlip if in_log => done.expect.last_base(),
+        Fault::BitFlip if in_log && configs()[scenario.config()].role == Role::Voter => {
+            done.expect.last_base()
+        }
         // A write that went elsewhere leaves zeros, as a torn group does, and may have hit another file's
         // only copy.
         _ => 0,

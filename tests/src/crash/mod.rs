@@ -26,7 +26,7 @@ mod report;
 
 pub use report::{Tally, Violation};
 
-use kraftlog::{Epoch, LogConfig, Preallocation};
+use kraftlog::{Epoch, LogConfig, Preallocation, Role};
 use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,10 +72,18 @@ fn batch(epoch: Epoch, records: usize, bytes: usize) -> Vec<u8> {
     batch
 }
 
-/// Small segments, so that logs roll, with each kind of preallocation.
-fn configs() -> [LogConfig; 3] {
-    [Preallocation::Extend(4096), Preallocation::None, Preallocation::KeepSize(4096)].map(|preallocation| {
+/// Small segments, so that logs roll; each kind of preallocation, and an observer, which cuts where a
+/// voter refuses: what was acknowledged it must keep as well.
+fn configs() -> [LogConfig; 4] {
+    [
+        (Role::Voter, Preallocation::Extend(4096)),
+        (Role::Voter, Preallocation::None),
+        (Role::Voter, Preallocation::KeepSize(4096)),
+        (Role::Observer, Preallocation::Extend(4096)),
+    ]
+    .map(|(role, preallocation)| {
         let mut config = LogConfig::default();
+        config.role = role;
         config.segment_bytes_max = 2500;
         config.preallocation = preallocation;
         config

@@ -25,8 +25,8 @@ const CRASHES: usize = 3;
 pub fn history(seed: u64, number: u64, tally: &mut Tally) -> Option<Violation> {
     let mut rng = fastrand::Rng::with_seed(seed ^ hash(&format!("history {number}")));
     let file_system = if rng.u8(..4) == 0 { FileSystem::Ext4 } else { FileSystem::Weak };
-    let [a, b, c] = configs();
-    let config = [a, b, c].into_iter().nth(rng.usize(..3)).expect("one of three");
+    let configs = configs();
+    let config = configs[rng.usize(..configs.len())].clone();
     let mut disk = SimDisk::new(file_system, rng.u64(..));
     disk.make_dir(Path::new(super::NODE_DIR)).expect("an empty disk has room");
     let mut expect: Arc<Expect> = Arc::default();
