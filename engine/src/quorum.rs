@@ -40,6 +40,17 @@ pub enum QuorumWriteError {
         /// Candidate given.
         given: i32,
     },
+    /// This node has voted in this epoch, and the state given says neither for whom nor who leads it: after
+    /// a restart the node could vote again.
+    #[error(
+        "this node voted for {stored} in epoch {epoch}, which has no leader yet; the vote cannot be left out"
+    )]
+    VoteLeftOut {
+        /// The epoch.
+        epoch: i32,
+        /// Candidate on disk.
+        stored: i32,
+    },
     /// The file could not be written.
     #[error("the vote could not be written")]
     Io(#[source] IoError),
@@ -55,9 +66,9 @@ impl QuorumWriteError {
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            QuorumWriteError::EpochGoesDown { .. } | QuorumWriteError::VotedAlready { .. } => {
-                ErrorKind::Refused
-            }
+            QuorumWriteError::EpochGoesDown { .. }
+            | QuorumWriteError::VotedAlready { .. }
+            | QuorumWriteError::VoteLeftOut { .. } => ErrorKind::Refused,
             QuorumWriteError::Io(cause) => io_kind(cause),
             QuorumWriteError::Fenced(_) | QuorumWriteError::Closed => ErrorKind::Fenced,
         }
@@ -190,6 +201,12 @@ fn check(stored: &QuorumState, given: &QuorumState) -> Result<(), QuorumWriteErr
             given: given.leader_epoch,
             stored: stored.leader_epoch,
         });
+    }
+    // Once the leader is known no vote is given any more, and version 0 has it in the vote's place.
+    if given.leader_epoch == stored.leader_epoch
+        && let (Some(old), None, None) = (&stored.voted, &given.voted, given.leader_id)
+    {
+        return Err(QuorumWriteError::VoteLeftOut { epoch: stored.leader_epoch, stored: old.id });
     }
     if given.leader_epoch == stored.leader_epoch
         && let (Some(old), Some(new)) = (&stored.voted, &given.voted)

@@ -40,7 +40,8 @@ impl Segment {
     /// below it, or the segment's first byte.
     pub(crate) fn floor(&self, offset: Offset) -> u64 {
         let index = self.index.read();
-        let above = index.partition_point(|entry| self.base.0 + i64::from(entry.relative_offset) <= offset.0);
+        let relative = offset.0 - self.base.0;
+        let above = index.partition_point(|entry| i64::from(entry.relative_offset) <= relative);
         match above.checked_sub(1) {
             // Negative positions do not pass the check of an index.
             Some(at) => u64::try_from(index[at].position).unwrap_or(0),
@@ -139,7 +140,8 @@ impl Indexer {
         indexer.time_entries = entries;
         if let Some(last) = last {
             indexer.last_time = last.timestamp;
-            indexer.max = Some((last.timestamp, Offset(base.0 + i64::from(last.relative_offset))));
+            indexer.max =
+                Some((last.timestamp, Offset(base.0.saturating_add(i64::from(last.relative_offset)))));
         }
         indexer
     }
@@ -150,7 +152,8 @@ impl Indexer {
         self.time_entries += entries.len();
         if let Some(last) = entries.last() {
             self.last_time = last.timestamp;
-            self.max = Some((last.timestamp, Offset(self.base.0 + i64::from(last.relative_offset))));
+            self.max =
+                Some((last.timestamp, Offset(self.base.0.saturating_add(i64::from(last.relative_offset)))));
         }
     }
 

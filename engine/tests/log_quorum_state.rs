@@ -46,6 +46,18 @@ on_every_backend! {
         file.write_blocking(&voted(8, Some(2))).unwrap();
     }
 
+    fn a_vote_is_not_forgotten_within_its_epoch(place: &Place) {
+        // A node voted for 3 in epoch 7, wrote a state without the vote, and could vote for 2 in the same
+        // epoch: two leaders of one epoch.
+        let (log, _) = place.open();
+        let file = log.quorum_state();
+        file.write_blocking(&voted(7, Some(3))).unwrap();
+        let error = file.write_blocking(&voted(7, None)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        // With the leader of the epoch known no vote is given any more, and Kafka's version 0 drops it.
+        file.write_blocking(&QuorumState { leader_id: Some(2), ..voted(7, None) }).unwrap();
+    }
+
     fn an_epoch_led_before_a_restart_is_not_led_again(place: &Place) {
         let mut config = LogConfig::default();
         config.node_id = Some(NodeId(1));

@@ -50,7 +50,7 @@ pub(crate) enum LogOp {
     /// Whole, checked batches with their final offsets.
     Append(AppendOp),
     /// Begins an epoch as leader.
-    BeginEpoch { epoch: Epoch, answer: Sender<Result<(), EpochError>> },
+    BeginEpoch(BeginEpochOp),
     /// The vote, as it is on disk.
     ReadQuorumState { answer: Sender<Option<QuorumState>> },
     /// Replaces the vote.
@@ -69,11 +69,33 @@ pub(crate) struct AppendOp {
     pub(crate) answer: Sender<Result<Appended, AppendError>>,
 }
 
+/// The begin of an epoch. It is `last_epoch` from the call on, if it is above it: nothing older is taken
+/// while it is written down.
+pub(crate) struct BeginEpochOp {
+    pub(crate) epoch: Epoch,
+    /// Newest epoch before the call.
+    pub(crate) last: Epoch,
+    /// What this handle led before the call, and leads again if it fails.
+    pub(crate) led: Option<Epoch>,
+    pub(crate) answer: Sender<Result<(), EpochError>>,
+}
+
+impl LogOp {
+    /// The epoch that this operation brings into the log.
+    fn epoch(&self) -> Option<Epoch> {
+        match self {
+            LogOp::Append(op) => Some(op.appended.epoch),
+            LogOp::BeginEpoch(op) => (op.epoch > op.last).then_some(op.epoch),
+            _ => None,
+        }
+    }
+}
+
 /// What callers change in the same step as they queue.
 pub(crate) struct Order {
     /// Where the next append begins, with all that waits.
     pub(crate) next: Offset,
-    /// Newest epoch, with all that waits.
+    /// Newest epoch, with all that waits or is being begun.
     pub(crate) last_epoch: Epoch,
     /// The epoch that this handle leads.
     pub(crate) leading: Option<Epoch>,
@@ -124,7 +146,10 @@ impl LogLane {
     /// Serves the first waiting operation, which is no append. True if it closed the log.
     async fn serve_front(&mut self) -> bool {
         match self.pending.pop_front() {
-            Some(LogOp::BeginEpoch { epoch, answer }) => answer.send(self.begin_epoch(epoch).await),
+            Some(LogOp::BeginEpoch(op)) => {
+                let begun = self.begin_epoch(&op).await;
+                op.answer.send(begun);
+            }
             Some(LogOp::ReadQuorumState { answer }) => answer.send(self.quorum.state().cloned()),
             Some(LogOp::WriteQuorumState { state, answer }) => {
                 if planted::is(Plant::VoteBeforeSync) {
@@ -281,7 +306,7 @@ impl LogLane {
             first => AppendError::Behind(Arc::new(first.clone())),
         };
         let end = self.log_end();
-        let last_epoch = self.shared.epochs.lock().last().unwrap_or(self.epoch_before);
+        let last_epoch = self.last_epoch();
         let mut failed = Vec::new();
         let pending = std::mem::take(&mut self.pending);
         let rest = &mut self.pending;
@@ -294,7 +319,7 @@ impl LogLane {
                 }
             }
             order.next = end;
-            order.last_epoch = last_epoch;
+            order.last_epoch = newest_epoch(last_epoch, rest.iter());
         });
         let first = if group.is_empty() { failed.len().min(1) } else { group.len() };
         for (at, op) in group.into_iter().chain(failed).enumerate() {
@@ -327,23 +352,47 @@ impl LogLane {
         }
     }
 
-    /// Begins `epoch` as leader: in memory, and in the checkpoint file (behaviour.md B-103).
-    async fn begin_epoch(&mut self, epoch: Epoch) -> Result<(), EpochError> {
+    /// Newest epoch of what is written.
+    fn last_epoch(&self) -> Epoch {
+        self.shared.epochs.lock().last().unwrap_or(self.epoch_before)
+    }
+
+    /// Begins an epoch as leader: in memory, and in the checkpoint file (behaviour.md B-103).
+    async fn begin_epoch(&mut self, op: &BeginEpochOp) -> Result<(), EpochError> {
+        let begun = self.write_begun(op).await;
+        let (written, pending) = (self.last_epoch(), &self.pending);
+        self.shared.log_queue.with(|order, waiting| match begun {
+            // What came meanwhile, from a newer leader, was taken before us.
+            Ok(()) if order.last_epoch > op.epoch => {
+                Err(EpochError::NotAbove { given: op.epoch, last: order.last_epoch })
+            }
+            Ok(()) => {
+                order.leading = Some(op.epoch);
+                Ok(())
+            }
+            Err(error) => {
+                order.last_epoch = newest_epoch(written, pending.iter().chain(waiting.iter()));
+                order.leading = order.leading.or(op.led).filter(|led| *led >= order.last_epoch);
+                Err(error)
+            }
+        })
+    }
+
+    async fn write_begun(&mut self, op: &BeginEpochOp) -> Result<(), EpochError> {
         if let Some(fenced) = self.shared.fenced() {
             return Err(EpochError::Fenced(fenced.clone()));
         }
         if let Some(led) = self.quorum.led_before()
-            && epoch <= led
+            && op.epoch <= led
         {
-            return Err(EpochError::LedBefore { given: epoch, led });
+            return Err(EpochError::LedBefore { given: op.epoch, led });
+        }
+        if op.epoch <= op.last {
+            return Err(EpochError::NotAbove { given: op.epoch, last: op.last });
         }
         let end = self.log_end();
-        let last = self.shared.log_queue.with(|order, _| order.last_epoch);
-        if epoch <= last {
-            return Err(EpochError::NotAbove { given: epoch, last });
-        }
         let before = self.shared.epochs.lock().clone();
-        self.shared.epochs.lock().assign(epoch, end);
+        self.shared.epochs.lock().assign(op.epoch, end);
         if let Err(cause) = self.write_epochs().await {
             *self.shared.epochs.lock() = before;
             return Err(match fences(&cause) {
@@ -351,10 +400,6 @@ impl LogLane {
                 false => EpochError::Io(cause),
             });
         }
-        self.shared.log_queue.with(|order, _| {
-            order.leading = Some(epoch);
-            order.last_epoch = epoch;
-        });
         Ok(())
     }
 
@@ -420,6 +465,11 @@ impl LogLane {
         }
         replaced
     }
+}
+
+/// The newest epoch when these operations are done.
+fn newest_epoch<'a>(written: Epoch, waiting: impl Iterator<Item = &'a LogOp>) -> Epoch {
+    waiting.filter_map(LogOp::epoch).fold(written, Epoch::max)
 }
 
 fn first_len(pending: &VecDeque<LogOp>) -> usize {

@@ -183,10 +183,6 @@ impl MetadataLog {
         let share = self.take_share(found.len)?;
         let ticket = self.queue(share, |order| {
             check_place(order, found.first, found.first_epoch)?;
-            // A node that follows a newer leader leads no more.
-            if order.leading.is_some_and(|leading| leading < found.last_epoch) {
-                order.leading = None;
-            }
             let (first, last, epoch) = (found.first, found.last, found.last_epoch);
             Ok((bytes, Appended { first, last, epoch }))
         })?;
@@ -208,6 +204,8 @@ impl MetadataLog {
             let (bytes, appended) = place(order)?;
             order.next = Offset(appended.last.0 + 1);
             order.last_epoch = order.last_epoch.max(appended.epoch);
+            // Behind a batch of a newer epoch nothing of the old one comes, or no open would take the log.
+            order.leading = order.leading.filter(|leading| *leading >= order.last_epoch);
             Ok((LogOp::Append(AppendOp { bytes, appended, share, answer }), appended))
         })?;
         Ok(Ticket { appended, answer: settled, rt: std::sync::Arc::clone(&shared.rt) })

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Fenced, io_kind};
 use crate::handle::{MetadataLog, block_on};
-use crate::lane::log_lane::LogOp;
+use crate::lane::log_lane::{BeginEpochOp, LogOp};
 use crate::lane::oneshot::oneshot;
 use crate::lane::queue::QueueClosed;
 use crate::types::Epoch;
@@ -62,6 +62,7 @@ impl From<QueueClosed> for EpochError {
 impl MetadataLog {
     /// Begins `epoch` as leader: `append_as_leader` takes batches of it from then on (behaviour.md B-103).
     ///
+    /// From the call on nothing of an older epoch is taken; if it fails, the log goes on as before.
     /// On return the epoch is in `leader-epoch-checkpoint`, durably. The caller has written its vote
     /// before, with [`quorum_state`](MetadataLog::quorum_state).
     ///
@@ -72,7 +73,15 @@ impl MetadataLog {
     /// The epoch may be begun anyway.
     pub async fn initialize_leader_epoch(&self, epoch: Epoch) -> Result<(), EpochError> {
         let (answer, begun) = oneshot();
-        self.shared().log_queue.push(LogOp::BeginEpoch { epoch, answer })?;
+        self.shared().log_queue.push_with(|order| {
+            let (last, led) = (order.last_epoch, order.leading);
+            if epoch > last {
+                order.last_epoch = epoch;
+                order.leading = None;
+            }
+            let op = BeginEpochOp { epoch, last, led, answer };
+            Ok::<_, QueueClosed>((LogOp::BeginEpoch(op), ()))
+        })?;
         begun.into_answer().await.unwrap_or(Err(EpochError::Closed))
     }
 

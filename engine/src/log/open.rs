@@ -135,20 +135,18 @@ async fn open(
     Ok((MetadataLog::new(Arc::clone(&shared), dir), report, lane))
 }
 
-/// The part directory; made durably if it is missing.
+/// The part directory; made if it is missing. On return its name is durable, also when it was there:
+/// whoever made it may have been killed before the sync, and a Kafka never syncs it (behaviour.md B-68).
 async fn part_dir(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, IoError> {
     let path = dir.join(names::METADATA_PARTITION_DIR);
-    match disk.stat(&path).await? {
-        Some(entry) if entry.kind == kraftlog_io::EntryKind::Dir => Ok(path),
-        Some(_) => {
-            let cause = std::io::Error::from(std::io::ErrorKind::NotADirectory);
-            Err(IoError::new(Op::Open, path, cause))
-        }
-        None => {
-            atomic::create_dir_durably(disk, &path).await?;
-            Ok(path)
-        }
+    if let Some(entry) = disk.stat(&path).await?
+        && entry.kind != kraftlog_io::EntryKind::Dir
+    {
+        let cause = std::io::Error::from(std::io::ErrorKind::NotADirectory);
+        return Err(IoError::new(Op::Open, path, cause));
     }
+    atomic::create_dir_durably(disk, &path).await?;
+    Ok(path)
 }
 
 /// Voters and kraft.version from the newest snapshot and the log behind it.

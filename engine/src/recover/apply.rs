@@ -199,9 +199,9 @@ impl Apply<'_> {
                 file.write_at(position, vec![Bytes::from(buf)]).await?;
                 position += read;
             }
-            if known.file_len > known.valid {
-                file.set_len(known.valid).await?;
-            }
+            // The length too, also where it is right: the sync that was to make a cut durable may be the one
+            // that failed, and zeros behind a segment's end are in the way once another follows it.
+            file.set_len(known.valid).await?;
             file.sync_all().await?;
             self.report.rewritten_bytes += position - from;
         }

@@ -145,7 +145,7 @@ pub(crate) async fn scan(
             }
             let relative = i64::from(entry.relative_offset);
             let is_batch = i64::from(entry.position) == position.cast_signed()
-                && from.base.0 + relative == header.last_offset();
+                && relative == header.last_offset() - from.base.0;
             // What lies before a pass that begins in the middle was held against batches before.
             scanned.index_differs |= !is_batch && i64::from(entry.position) >= from.position.cast_signed();
             index_file.next();

@@ -167,7 +167,7 @@ impl FileNode {
             }
             self.reserved = self.reserved.min(len);
         }
-        if len != old {
+        if len != old || len != *self.len.on_medium() {
             self.len.set(moment, len);
         }
     }

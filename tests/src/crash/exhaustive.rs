@@ -137,6 +137,9 @@ pub fn explore(
     let config = &configs()[scenario.config];
     for moment in &moments {
         tally.moments += 1;
+        if let Err(what) = judge_death(config, moment, tally) {
+            return Some(violation(what, &moment.step, moment.disk.fork(0)));
+        }
         for image in images(&moment.disk, bounds.crashes_max, history) {
             if let Err(what) = judge(&image, config, moment, history, bounds, tally) {
                 return Some(violation(what, &moment.step, image));
@@ -144,6 +147,20 @@ pub fn explore(
         }
     }
     None
+}
+
+/// The process dies at a moment, the machine does not: another one opens what is in the cache, and only
+/// then the power fails. What the first left unsynced must not cost what the second promised.
+pub(crate) fn judge_death(
+    config: &kraftlog::LogConfig,
+    moment: &Moment,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    tally.images += 1;
+    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: false, may_refuse: false };
+    let seed = moment.expect.version;
+    check::check(&moment.disk, config, &moment.expect, depth, seed)
+        .map_err(|what| format!("after the death of the process: {what}"))
 }
 
 /// Looks at one found disk, unless its like was seen.

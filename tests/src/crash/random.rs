@@ -4,7 +4,7 @@
 
 use super::check::{self, Depth};
 use super::configs;
-use super::exhaustive::{Moment, hash};
+use super::exhaustive::{self, Moment, hash};
 use super::expect::Expect;
 use super::node::{ACTIONS, Action, Ended, Node};
 use super::report::{Tally, Violation};
@@ -47,6 +47,11 @@ pub fn history(seed: u64, number: u64, tally: &mut Tally) -> Option<Violation> {
         }
         for moment in &lived.moments {
             tally.moments += 1;
+            if rng.u8(..4) == 0
+                && let Err(what) = exhaustive::judge_death(&config, moment, tally)
+            {
+                return Some(violation(what, &moment.step, &moment.disk));
+            }
             for _ in 0..CRASHES {
                 let image = moment.disk.crash(rng.u64(..));
                 let key = hash(&format!("{seed} {number} {life}")) ^ moment.expect.version;
