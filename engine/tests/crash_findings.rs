@@ -184,3 +184,99 @@ fn a_first_start_that_was_cut_short_is_finished_by_the_next_one() {
         assert_eq!(start(true).await.err().unwrap().name(), "NotFormatted");
     });
 }
+
+/// "The disk was full for one batch. The next one began a new segment, and after a power cut the node did
+/// not start any more: damaged, and valid batches follow." What the failed write had left was cut off,
+/// but not durably, and came back in front of the new segment.
+#[test]
+fn what_a_failed_write_left_does_not_come_back_in_front_of_a_new_segment() {
+    for preallocation in [Preallocation::Extend(512), Preallocation::KeepSize(512), Preallocation::None] {
+        let machine = machine(SimDisk::new(FileSystem::Weak, 1));
+        let mut config = config();
+        config.segment_bytes_max = 1000;
+        config.preallocation = preallocation;
+        let (log, _) = try_open(&machine, config.clone()).unwrap();
+        machine.block_on(async {
+            log.initialize_leader_epoch(Epoch(1)).await.unwrap();
+            let append = async |len| log.append_as_leader(Epoch(1), batch(len)).unwrap().durable().await;
+            append(600).await.unwrap();
+            machine.disk().on_step(|_, step| {
+                let is_log = step.path.extension().is_some_and(|extension| extension == "log");
+                (step.op == Op::Write && is_log).then_some(Fault::Fails(Errno::NOSPC))
+            });
+            let refused = append(350).await.unwrap_err();
+            assert!(matches!(refused, AppendError::NoSpace { .. }), "{refused}");
+            machine.disk().clear_hook();
+            append(600).await.unwrap();
+        });
+        for seed in 0..50 {
+            let found = self::machine(machine.disk().crash(seed));
+            let (log, report) = try_open(&found, config.clone()).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(log.end_offset(), Offset(2), "{preallocation:?}, seed {seed}: {report}");
+        }
+    }
+}
+
+/// "A sync failed, so I restarted the node; it ran for weeks. Then the power failed, and now it says that
+/// the log is damaged where a segment ends." The sync that failed was to make the cut of the reserve
+/// durable; the restart found the right length in the cache and left it at that.
+#[test]
+fn a_cut_whose_sync_failed_is_made_again_by_the_next_open() {
+    let machine = machine(SimDisk::new(FileSystem::Weak, 1));
+    let mut config = config();
+    config.segment_bytes_max = 1000;
+    config.preallocation = Preallocation::Extend(4096);
+    let (log, _) = try_open(&machine, config.clone()).unwrap();
+    machine.block_on(async {
+        log.initialize_leader_epoch(Epoch(1)).await.unwrap();
+        let append = async |len| log.append_as_leader(Epoch(1), batch(len)).unwrap().durable().await;
+        append(700).await.unwrap();
+        let mut cut = false;
+        machine.disk().on_step(move |_, step| {
+            cut |= step.op == Op::SetLen;
+            (cut && step.op == Op::Sync).then_some(Fault::LostSync { cache_keeps: true })
+        });
+        // Belongs into a new segment, before which the old one is cut.
+        append(700).await.unwrap_err();
+        machine.disk().clear_hook();
+        drop(log);
+    });
+    let again = Machine::with_disk(machine.disk().fork(2), Latency::None, 2);
+    let (log, _) = try_open(&again, config.clone()).unwrap();
+    again.block_on(async {
+        log.initialize_leader_epoch(Epoch(2)).await.unwrap();
+        log.append_as_leader(Epoch(2), batch(700)).unwrap().durable().await.unwrap();
+    });
+    for seed in 0..50 {
+        let found = self::machine(again.disk().crash(seed));
+        let (log, report) = try_open(&found, config.clone()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(log.end_offset(), Offset(2), "seed {seed}: {report}");
+    }
+}
+
+/// "The node was killed in its first second. It was started again and acknowledged a batch; then the power
+/// failed, and its whole directory is gone." The first had made the directory and not synced its name, and
+/// the second took it as it was.
+#[test]
+fn a_part_directory_that_a_killed_node_left_is_durable_before_the_first_acknowledgement() {
+    let first = machine(SimDisk::new(FileSystem::Weak, 1));
+    let (tell, killed) = std::sync::mpsc::channel();
+    first.disk().on_step(move |disk, step| {
+        if step.op == Op::SyncDir && step.path == Path::new(DIR) {
+            let _ = tell.send(disk.fork(2));
+        }
+        None
+    });
+    drop(open(&first));
+    first.disk().clear_hook();
+    let second = Machine::with_disk(killed.recv().unwrap(), Latency::None, 2);
+    let (log, _) = open(&second);
+    second.block_on(async {
+        log.initialize_leader_epoch(Epoch(1)).await.unwrap();
+        log.append_as_leader(Epoch(1), batch(100)).unwrap().durable().await.unwrap();
+    });
+    for seed in 0..50 {
+        let (log, _) = open(&Machine::with_disk(second.disk().crash(seed), Latency::None, 3));
+        assert_eq!(log.end_offset(), Offset(1), "seed {seed}: an acknowledged batch is gone");
+    }
+}
