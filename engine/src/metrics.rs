@@ -1,25 +1,33 @@
-//! Counters of one open log, all named in one table.
+//! Counters of one open log, all named in one table, and the back end that serves it.
 
 use crate::sync::{AtomicU64, Ordering};
+use kraftlog_io::BackendReport;
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $field:ident, $name:literal;)*) => {
         /// Counters of one open log. They start at zero at open and never go down.
-        #[derive(Debug, Default)]
+        #[derive(Debug)]
         pub struct Metrics {
+            backend: BackendReport,
             $(pub(crate) $field: AtomicU64,)*
         }
 
         impl Metrics {
+            pub(crate) fn new(backend: BackendReport) -> Metrics {
+                Metrics { backend, $($field: AtomicU64::new(0),)* }
+            }
+
             $($(#[$doc])*
             pub fn $field(&self) -> u64 {
                 self.$field.load(Ordering::Relaxed)
             }
             )*
 
-            /// Name and value of each, for an exporter.
+            /// Name and value of each, for an exporter. Behind the counters `kraftlog_uring`, which is 1
+            /// where io_uring serves the log; [`backend`](Metrics::backend) has the reason.
             pub fn snapshot(&self) -> Vec<(&'static str, u64)> {
-                vec![$(($name, self.$field())),*]
+                let uring = u64::from(self.backend.backend == "uring");
+                vec![$(($name, self.$field()),)* ("kraftlog_uring", uring)]
             }
         }
     };
@@ -47,6 +55,11 @@ metrics! {
 }
 
 impl Metrics {
+    /// Which back end serves the log, and why, as in the open report.
+    pub fn backend(&self) -> &BackendReport {
+        &self.backend
+    }
+
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }

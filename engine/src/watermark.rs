@@ -35,6 +35,8 @@ pub(crate) struct Watermark {
     waiting: Mutex<Vec<(u64, Waker)>>,
     closed: AtomicBool,
     next_id: AtomicU64,
+    /// Number of watches that live.
+    watches: AtomicUsize,
 }
 
 impl Watermark {
@@ -48,7 +50,14 @@ impl Watermark {
             waiting: Mutex::new(Vec::new()),
             closed: AtomicBool::new(false),
             next_id: AtomicU64::new(0),
+            watches: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether somebody may act on an end that is not durable yet.
+    pub(crate) fn is_watched(&self) -> bool {
+        // A watch that begins a moment later sees the group when it is durable, as if it had begun later.
+        self.watches.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn ends(&self) -> Ends {
@@ -187,6 +196,10 @@ impl Drop for Interest<'_> {
 }
 
 /// Waits for changes of a log's borders: for fetchers, and for whoever acts when something is durable.
+///
+/// While a watch of a log lives, its end moves when bytes can be read and its durable end when they are
+/// on stable storage; without one, both may move at the second moment. So a leader that replicates while
+/// it syncs keeps one.
 pub struct Watch {
     watermark: Arc<Watermark>,
     seen: Ends,
@@ -195,6 +208,7 @@ pub struct Watch {
 impl Watch {
     pub(crate) fn new(watermark: Arc<Watermark>) -> Watch {
         let seen = watermark.ends();
+        watermark.watches.fetch_add(1, Ordering::Relaxed);
         Watch { watermark, seen }
     }
 
@@ -216,9 +230,25 @@ impl Watch {
     }
 }
 
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watermark.watches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_is_watched_as_long_as_a_watch_lives() {
+        let watermark = Arc::new(Watermark::new(Offset(3), Offset(9)));
+        assert!(!watermark.is_watched());
+        let watches = [Watch::new(Arc::clone(&watermark)), Watch::new(Arc::clone(&watermark))];
+        assert!(watermark.is_watched());
+        drop(watches);
+        assert!(!watermark.is_watched());
+    }
 
     #[test]
     fn high_watermark_never_goes_back() {

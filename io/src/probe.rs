@@ -70,6 +70,28 @@ pub struct BackendReport {
     pub reason: Option<String>,
 }
 
+impl BackendReport {
+    /// What opening `dir` with `choice` would take, as far as it can be told without writing there:
+    /// the probe's file is left to the real opening.
+    ///
+    /// # Errors
+    /// Those of [`ThreadRt::open`](crate::ThreadRt::open).
+    pub fn expected(dir: &Path, choice: BackendChoice) -> Result<BackendReport, BackendError> {
+        let (backend, reason) = match choice {
+            BackendChoice::Portable => (Backend::Portable, None),
+            BackendChoice::Uring => {
+                answers().map_err(|reason| BackendError::Unsupported { reason })?;
+                (Backend::Uring, None)
+            }
+            BackendChoice::Auto => {
+                let (backend, reason) = decide(file_system(dir)?, answers, || Ok(Backend::Uring));
+                (backend, Some(reason))
+            }
+        };
+        Ok(report(backend, reason).1)
+    }
+}
+
 impl fmt::Display for BackendReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {

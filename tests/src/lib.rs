@@ -2,3 +2,4 @@
 
 pub mod crash;
 pub mod fixtures;
+pub mod without_uring;

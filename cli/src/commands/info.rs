@@ -5,11 +5,11 @@
 
 use super::read_config;
 use crate::args::InfoArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, chain};
 use crate::output::{Output, say};
 use kraftlog::node::{DirState, Ensemble, IdentityError, LogDir, LogDirError};
 use kraftlog_codecs::meta_properties::{MetaProperties, MetaVersion};
-use kraftlog_io::{DirLock, PortableDisk, rt};
+use kraftlog_io::{BackendChoice, BackendError, BackendReport, DirLock, PortableDisk, rt};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -61,13 +61,35 @@ pub(crate) fn run(args: &InfoArgs, out: &mut Output) -> Result<Exit, Failure> {
     let metadata: Option<Map<String, Value>> =
         first.map(|props| metadata(props).into_iter().map(|(k, v)| (k.to_owned(), Value::from(v))).collect());
     let all: Vec<Value> = ensemble.dirs().iter().map(describe).collect();
+    let backend = backend(config.metadata_dir());
+    if let Some(text) = backend.get("text").and_then(Value::as_str) {
+        say(format_args!("note: back end of the metadata log: {text}"));
+    }
     out.object(&json!({
         "logDirectories": found,
         "metadata": metadata,
         "directories": all,
         "problems": problems,
+        "backend": backend,
     }))?;
     Ok(if problems.is_empty() { Exit::SOUND } else { Exit::FINDINGS })
+}
+
+/// The back end that a node would take for its metadata log, and why; nothing is written to find out.
+fn backend(dir: &Path) -> Value {
+    let expected = BackendChoice::from_env_or(BackendChoice::Auto)
+        .and_then(|choice| BackendReport::expected(dir, choice));
+    match expected {
+        Ok(report) => {
+            json!({ "backend": report.backend, "reason": report.reason, "text": report.to_string() })
+        }
+        // The directory's own trouble is told above.
+        Err(BackendError::Io(_)) => Value::Null,
+        Err(error) => {
+            let text = chain(&error);
+            json!({ "backend": null, "reason": text, "text": format!("none: {text}") })
+        }
+    }
 }
 
 fn exists(dir: &LogDir) -> bool {

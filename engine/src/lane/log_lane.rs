@@ -3,7 +3,9 @@
 //! It takes everything that waits, makes one vectored write of it (at most
 //! [`LogConfig::group_bytes_max`](crate::LogConfig) bytes or `group_batches_max` batches), moves the log
 //! end offset when the bytes can be read, syncs once, moves the durable end and resolves the tickets in
-//! order. No timer; one group is in flight.
+//! order. While nobody holds a [`Watch`](crate::Watch), that is, nobody replicates what is not durable yet,
+//! the back end may write and sync in one step, and both ends move together. No timer; one group is in
+//! flight.
 //!
 //! - A write that fails before the sync is cut back: its group and all appends queued behind it fail,
 //!   then the log goes on.
@@ -217,16 +219,24 @@ impl LogLane {
         let file = Rc::clone(&self.active.file);
         let position = self.active.written;
         let shared = Arc::clone(&self.shared);
-        let written = Box::new(|| publish_written(&shared, &group));
+        // Who only waits for what is durable is served sooner by one step that writes and syncs.
+        let watched = shared.watermark.is_watched();
+        let written = || publish_written(&shared, &group);
         if planted::is(Plant::StateClaimsWritten) {
             self.claim(&group).await;
         }
         let outcome = match planted::is(Plant::AcknowledgeBeforeSync) {
-            false => file.append_and_sync(position, bufs, Some(written)).await,
+            false => {
+                let early = watched.then(|| Box::new(written) as Box<dyn FnOnce()>);
+                file.append_and_sync(position, bufs, early).await
+            }
             true => file.write_at(position, bufs).await.map(|()| written()).map_err(AppendSyncError::Write),
         };
         match mistaken(&*file, outcome).await {
             Ok(()) => {
+                if !watched {
+                    publish_written(&self.shared, &group);
+                }
                 self.take_over(&group);
                 let metrics = &self.shared.metrics;
                 Metrics::add(&metrics.groups_committed, 1);

@@ -226,7 +226,7 @@ fn lane(
         tail: Mutex::new(TailCache::new(config.tail_cache_bytes_max)),
         control: Mutex::new(control),
         snapshots: Snapshots::new(catalog),
-        metrics: Arc::new(Metrics::default()),
+        metrics: Arc::new(Metrics::new(dir.backend().clone())),
         running: Arc::default(),
         config,
         fence: Fence::new(),
