@@ -49,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) watermark: Arc<Watermark>,
     /// Bytes that may wait.
     pub(crate) budget: Arc<Budget>,
-    /// Epochs of everything queued, also of what is not written yet.
+    /// Epochs of everything written, and one that is begun and has no batch yet.
     pub(crate) epochs: Mutex<EpochCache>,
     /// All segments with their indexes.
     pub(crate) segments: Segments,

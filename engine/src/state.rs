@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) intent: Option<SnapshotId>,
     /// All segments, oldest first; the last one's length is that of its data.
     pub(crate) segments: Vec<SegmentLen>,
-    /// The leader epochs below the durable end.
+    /// The leader epochs below the durable end, and one that is begun and has no batch yet.
     pub(crate) epochs: Vec<EpochEntry>,
     /// Base offsets of batches with voters or kraft.version below the durable end.
     pub(crate) control: Vec<Offset>,

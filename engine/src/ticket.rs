@@ -152,9 +152,6 @@ pub enum AppendError {
         /// The limit ([`LogConfig::queue_bytes_max`](crate::LogConfig::queue_bytes_max)).
         limit: usize,
     },
-    /// kraft.version is 1, but no voter set is known (behaviour.md B-86).
-    #[error("kraft.version is 1, but no voter set is known to lead with")]
-    NoVoters,
     /// The disk is full. The log is as it was before this batch; make room and append again.
     #[error("no space for {bytes} bytes")]
     NoSpace {
@@ -187,9 +184,7 @@ impl AppendError {
             AppendError::Behind(cause) => cause.kind(),
             AppendError::BadBatch { .. } => ErrorKind::Corrupt,
             AppendError::Fenced(_) | AppendError::Closed => ErrorKind::Fenced,
-            AppendError::WrongEpoch { .. } | AppendError::EpochGoesDown { .. } | AppendError::NoVoters => {
-                ErrorKind::Refused
-            }
+            AppendError::WrongEpoch { .. } | AppendError::EpochGoesDown { .. } => ErrorKind::Refused,
             AppendError::Empty
             | AppendError::BatchTooLarge { .. }
             | AppendError::LargerThanSegment { .. }

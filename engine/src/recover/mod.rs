@@ -6,6 +6,7 @@
 //! | bad batch, valid ones behind it, within one group, with a sector of zeros, not below the durable end | torn: cut |
 //! | bad batch, valid ones behind it, anything else | rot: `CorruptBatch`, nothing is changed |
 //! | zeros behind the data | preallocation: cut |
+//! | an empty segment that begins inside of the one before | a roll that failed halfway: removed |
 //! | end below the recorded durable end, high watermark or a snapshot's end | `LostRecords`, `LostTail` |
 //! | whole batch at a wrong offset, of a lower epoch; segments that do not meet | refused |
 //! | gap wholly below a whole snapshot | a delete to finish: the segments before it are removed |
