@@ -7,8 +7,8 @@
 //!
 //! No wake-up is lost. A waker sets `notified` and then looks whether the lane is parked; the lane says
 //! that it parks and then looks at `notified` (both in one order for all threads): either the waker
-//! sees the lane parked and unparks it, or the lane sees `notified` and does not sleep. A lane that is not parked is woken through
-//! its task, also when it was about to return to tokio.
+//! sees the lane parked and unparks it, or the lane sees `notified` and does not sleep. A lane that is
+//! not parked is woken through its task, also when it was about to return to tokio.
 
 use super::in_flight::InFlight;
 use std::future::{Future, poll_fn};
