@@ -7,7 +7,7 @@
 //! This file takes the lock and picks the back end; it reads and writes nothing in the directory.
 
 use crate::error::{ErrorKind, io_kind};
-use crate::sync::{AtomicBool, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use kraftlog_io::{
     BackendChoice, BackendError, BackendReport, DirId, DirLock, HeldLock, IoError, LockError, Rt, ThreadRt,
 };
@@ -55,14 +55,23 @@ pub(crate) struct DirInner {
     path: PathBuf,
     rt: Arc<dyn Rt>,
     backend: BackendReport,
-    /// One log at a time...
-    log_open: AtomicBool,
-    /// ...and only its lanes are left of it.
-    log_draining: AtomicBool,
+    /// One log at a time.
+    log: Mutex<LogPlace>,
+    next_log: AtomicU64,
     use_: Arc<Use>,
-    _lock: Box<dyn HeldLock>,
+    lock: Box<dyn HeldLock>,
     /// Last field: tells those who wait once the lock is free.
     _freed: Freed,
+}
+
+/// The place for the one log of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogPlace {
+    Free,
+    /// There are handles of the log with this number.
+    Open(u64),
+    /// Only lanes are left.
+    Draining,
 }
 
 /// What a later open of the same directory in this process waits for.
@@ -177,10 +186,10 @@ impl MetadataDir {
             path: path.to_path_buf(),
             rt,
             backend,
-            log_open: AtomicBool::new(false),
-            log_draining: AtomicBool::new(false),
+            log: Mutex::new(LogPlace::Free),
+            next_log: AtomicU64::new(0),
             use_: Arc::clone(&use_),
-            _lock: lock,
+            lock,
             _freed: Freed(use_),
         });
         MetadataDir { inner, _held: held }
@@ -209,35 +218,36 @@ impl MetadataDir {
 impl DirInner {
     /// Claims the directory for one log; the lease frees it.
     pub(crate) fn claim_log(self: &Arc<DirInner>) -> Option<LogLease> {
-        match self.log_open.swap(true, Ordering::SeqCst) {
-            true => None,
-            false => {
-                self.log_draining.store(false, Ordering::SeqCst);
-                Some(LogLease { dir: Arc::clone(self) })
+        let mut place = self.log.lock();
+        match *place {
+            LogPlace::Free => {
+                let number = self.next_log.fetch_add(1, Ordering::SeqCst);
+                *place = LogPlace::Open(number);
+                Some(LogLease { dir: Arc::clone(self), number })
             }
+            LogPlace::Open(_) | LogPlace::Draining => None,
         }
-    }
-
-    /// The last handle of the log is gone.
-    pub(crate) fn log_drains(&self) {
-        self.log_draining.store(true, Ordering::SeqCst);
     }
 
     /// True if waiting for [`log_freed`](DirInner::log_freed) has an end.
     pub(crate) fn log_is_draining(&self) -> bool {
-        self.log_draining.load(Ordering::SeqCst) || !self.log_open.load(Ordering::SeqCst)
+        !matches!(*self.log.lock(), LogPlace::Open(_))
+    }
+
+    /// Whether the lock still keeps others out. A Kafka that lets go deletes the file of whoever has taken
+    /// the lock in between.
+    pub(crate) fn lock_is_intact(&self) -> bool {
+        self.lock.is_intact()
     }
 
     /// Waits for the change that frees the log's place, if only lanes are left of it.
     pub(crate) async fn log_freed(&self) {
         poll_fn(|context| {
-            if !self.log_open.load(Ordering::SeqCst) {
-                return Poll::Ready(());
-            }
             self.use_.waiting.lock().push(context.waker().clone());
-            match self.log_open.load(Ordering::SeqCst) {
-                false => Poll::Ready(()),
-                true => Poll::Pending,
+            // Looked at behind the entry in the list: what frees it in between finds the waker there.
+            match *self.log.lock() {
+                LogPlace::Free => Poll::Ready(()),
+                LogPlace::Open(_) | LogPlace::Draining => Poll::Pending,
             }
         })
         .await;
@@ -247,11 +257,23 @@ impl DirInner {
 /// The right to be the one log of a directory. Held by the log's lanes; dropped when all have ended.
 pub(crate) struct LogLease {
     dir: Arc<DirInner>,
+    number: u64,
+}
+
+impl LogLease {
+    /// The last handle of this log is gone. (A closed log has handles too, and there may be another log by
+    /// then.)
+    pub(crate) fn drains(&self) {
+        let mut place = self.dir.log.lock();
+        if *place == LogPlace::Open(self.number) {
+            *place = LogPlace::Draining;
+        }
+    }
 }
 
 impl Drop for LogLease {
     fn drop(&mut self) {
-        self.dir.log_open.store(false, Ordering::SeqCst);
+        *self.dir.log.lock() = LogPlace::Free;
         self.dir.use_.wake();
     }
 }

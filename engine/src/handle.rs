@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     /// The first failed or unknown sync of the directory.
     pub(crate) fence: Fence,
     /// Last field: frees the directory for the next log when the last lane ends.
-    pub(crate) _lease: LogLease,
+    pub(crate) lease: LogLease,
 }
 
 impl Shared {
@@ -132,7 +132,7 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // The lanes still do what waits, then leave the directory clean and free it.
-        self.dir.inner().log_drains();
+        self.shared.lease.drains();
         self.shared.close_log();
     }
 }

@@ -102,6 +102,10 @@ async fn open(
     lease: LogLease,
     config: LogConfig,
 ) -> Result<(MetadataLog, OpenReport, LogLane), OpenError> {
+    // Before the first write: in the lock's own words, it may be ours and keep nobody out.
+    if !dir.inner().lock_is_intact() {
+        return Err(OpenError::LockLost { path: dir.path().to_path_buf() });
+    }
     let part_dir = part_dir(&**disk, dir.path()).await?;
     let found = found::look(&**disk, &part_dir, &config).await?;
     let mut survey = survey(&**disk, &part_dir, &config, &found).await?;
@@ -230,7 +234,7 @@ fn lane(
         running: Arc::default(),
         config,
         fence: Fence::new(),
-        _lease: lease,
+        lease,
     });
     let lane = LogLane {
         disk: Rc::clone(disk),

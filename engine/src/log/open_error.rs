@@ -56,6 +56,12 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory's lock file was deleted after we took the lock, so that it keeps nobody out.
+    #[error("{} was locked, and its lock file is gone; another process may have the directory: see that no node runs in it, and open it again", path.display())]
+    LockLost {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A batch is bad and what follows may be committed: rot, not a crash.
     #[error("{} is damaged at byte {position}, offset {offset}: {cause}{}{}; nothing was cut, look at it with `kraftlog dump` and restore the file from a copy or another voter", path.display(), crcs(*stored_crc, *computed_crc), behind(*valid_behind))]
     CorruptBatch {
@@ -255,7 +261,7 @@ impl OpenError {
     /// What the caller can do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            OpenError::AlreadyOpen { .. } => ErrorKind::Locked,
+            OpenError::AlreadyOpen { .. } | OpenError::LockLost { .. } => ErrorKind::Locked,
             OpenError::CorruptBatch { .. }
             | OpenError::MisplacedBatch { .. }
             | OpenError::EpochGoesDown { .. }

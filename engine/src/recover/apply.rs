@@ -18,7 +18,7 @@ use kraftlog_codecs::epochs::{self, EpochEntry};
 use kraftlog_codecs::names;
 use kraftlog_codecs::partition_metadata::PartitionMetadata;
 use kraftlog_io::planted::{self, Plant};
-use kraftlog_io::{Disk, IoError, IoErrorKind, OpenHow, Rt, atomic};
+use kraftlog_io::{Disk, IoError, IoErrorKind, Op, OpenHow, Rt, atomic};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -193,7 +193,8 @@ impl Apply<'_> {
                 let want = usize::try_from((known.valid - position).min(CHUNK_BYTES)).unwrap_or(usize::MAX);
                 let buf = file.read_at(position, want, BytesMut::new()).await?;
                 if buf.is_empty() {
-                    break;
+                    let cause = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    return Err(IoError::new(Op::Read, &known.path, cause));
                 }
                 let read = buf.len() as u64;
                 file.write_at(position, vec![Bytes::from(buf)]).await?;
