@@ -1,7 +1,6 @@
 //! A ring that cannot be had is an answer, never a panic. A binary of its own: the limit binds the process.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use kraftlog_io::{BackendChoice, BackendError, ThreadRt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
