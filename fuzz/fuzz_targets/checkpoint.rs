@@ -59,8 +59,10 @@ fn check(bytes: &[u8]) {
     machine.run_until_idle();
     let (whole, head) = told.recv().expect("an answer");
     assert_eq!(whole, verified);
-    // The ends alone may look right where the middle is not, never the other way round.
-    assert!(whole.is_err() || head.is_ok(), "whole, but {head:?}");
+    // The ends alone may look right where the middle is not. The other way round only a header can be at fault
+    // that cannot be read though its checksum is right: the check of the whole looks into no record.
+    let unreadable = matches!(head, Err(SnapshotFault::BadBatch { position: 0, .. }));
+    assert!(whole.is_err() || head.is_ok() || unreadable, "whole, but {head:?}");
 }
 
 fuzz_target!(|bytes: &[u8]| {
