@@ -6,8 +6,7 @@
 mod support;
 
 use kraftlog::{AppendError, Epoch, EpochError, ErrorKind, Isolation, LogConfig, Offset};
-use std::sync::Arc;
-use support::{append, batch, big_batch, lead};
+use support::{Client, append, batch, big_batch, lead};
 
 on_every_backend! {
     fn what_was_acknowledged_is_there_after_a_restart(place: &Place) {
@@ -29,22 +28,21 @@ on_every_backend! {
     fn sixty_four_callers_share_syncs_and_keep_their_order(place: &Place) {
         let (log, _) = place.open();
         lead(&log, 1, 0);
-        let log = Arc::new(log);
-        std::thread::scope(|scope| {
-            for _ in 0..64 {
-                scope.spawn(|| {
-                    let mut last = -1;
-                    for _ in 0..20 {
-                        let ticket = append(&log, 1, 2);
-                        let first = *ticket.offsets().start();
-                        assert!(first > last);
-                        last = first;
-                        let appended = ticket.durable_blocking().unwrap();
-                        assert!(log.durable_end() > appended.last);
-                    }
-                });
-            }
+        let callers = (0..64).map(|_| {
+            let log = log.clone();
+            Box::pin(async move {
+                let mut last = -1;
+                for _ in 0..20 {
+                    let ticket = append(&log, 1, 2);
+                    let first = *ticket.offsets().start();
+                    assert!(first > last);
+                    last = first;
+                    let appended = ticket.durable().await.unwrap();
+                    assert!(log.durable_end() > appended.last);
+                }
+            }) as Client
         });
+        place.together(callers.collect());
         assert_eq!(log.end_offset(), Offset(64 * 20 * 2));
         assert_eq!(log.metrics().batches_appended(), 64 * 20);
         assert!(log.metrics().groups_committed() <= 64 * 20);
@@ -85,7 +83,7 @@ on_every_backend! {
         drop(log);
         place.settle();
         assert_eq!(
-            std::fs::read_to_string(place.part().join("leader-epoch-checkpoint")).unwrap(),
+            place.read_text(&place.part().join("leader-epoch-checkpoint")),
             "0\n2\n3 0\n4 1\n"
         );
     }
@@ -129,11 +127,14 @@ on_every_backend! {
         let error = log.append_as_leader(Epoch(1), batch(0, 1, 1)).err().unwrap();
         assert!(matches!(error, AppendError::QueueFull { waiting: 2990, limit: 3000 }), "{error}");
         assert_eq!(error.kind(), ErrorKind::Retry);
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| log.reserve_blocking(500).bytes());
-            log.try_append(permit, Epoch(1), big_batch(0, 1, 2800)).unwrap().durable_blocking().unwrap();
-            assert_eq!(waiting.join().unwrap(), 500);
-        });
+        let (waiting, appending) = (log.clone(), log.clone());
+        place.together(vec![
+            Box::pin(async move { assert_eq!(waiting.reserve(500).await.bytes(), 500) }),
+            Box::pin(async move {
+                let ticket = appending.try_append(permit, Epoch(1), big_batch(0, 1, 2800)).unwrap();
+                ticket.durable().await.unwrap();
+            }),
+        ]);
         append(&log, 1, 1).durable_blocking().unwrap();
     }
 
@@ -164,7 +165,7 @@ on_every_backend! {
         lead(&log, 1, 0);
         let mut watch = log.watch();
         let ticket = append(&log, 1, 1);
-        let seen = kraftlog_io::rt::block_on(async {
+        let seen = place.run(async {
             loop {
                 let ends = watch.changed().await.unwrap();
                 assert!(ends.durable_end <= ends.end);
@@ -176,7 +177,7 @@ on_every_backend! {
         assert_eq!(seen.end, Offset(1));
         ticket.durable_blocking().unwrap();
         log.update_high_watermark(Offset(1)).unwrap();
-        assert_eq!(kraftlog_io::rt::block_on(watch.changed()).unwrap().high_watermark, Offset(1));
+        assert_eq!(place.run(watch.changed()).unwrap().high_watermark, Offset(1));
         assert!(log.update_high_watermark(Offset(2)).is_err());
         log.update_high_watermark(Offset(0)).unwrap();
         assert_eq!(log.high_watermark(), Offset(1));
@@ -185,10 +186,10 @@ on_every_backend! {
     fn futures_are_send_and_belong_to_no_runtime(place: &Place) {
         fn send<T: Send>(value: T) -> T { value }
         let (log, _) = place.open();
-        kraftlog_io::rt::block_on(send(log.initialize_leader_epoch(Epoch(1)))).unwrap();
+        place.run(send(log.initialize_leader_epoch(Epoch(1)))).unwrap();
         let ticket = append(&log, 1, 1);
-        kraftlog_io::rt::block_on(send(ticket.durable())).unwrap();
-        kraftlog_io::rt::block_on(send(log.read(Offset(0), Isolation::Uncommitted, 1))).unwrap();
-        kraftlog_io::rt::block_on(send(log.close())).unwrap();
+        place.run(send(ticket.durable())).unwrap();
+        place.run(send(log.read(Offset(0), Isolation::Uncommitted, 1))).unwrap();
+        place.run(send(log.close())).unwrap();
     }
 }

@@ -7,18 +7,11 @@ mod support;
 
 use kraftlog::{AppendError, Epoch, ErrorKind, Isolation, Offset};
 use std::sync::atomic::Ordering;
-use support::{Place, append, batch, lead};
-
-fn own(place: &Place) -> (Place, std::sync::Arc<support::faulty::Faults>) {
-    let dir = tempfile::tempdir().unwrap();
-    let mut place = Place { dir, rt: place.rt.clone(), backend: place.backend.clone(), root: None };
-    let faults = place.faulty();
-    (place, faults)
-}
+use support::{append, batch, lead};
 
 on_every_backend! {
     fn a_full_disk_fails_what_waits_and_leaves_the_log_usable(place: &Place) {
-        let (place, faults) = own(place);
+        let (place, faults) = place.faulty();
         let (log, _) = place.open();
         lead(&log, 1, 3);
         faults.full.store(true, Ordering::SeqCst);
@@ -29,7 +22,7 @@ on_every_backend! {
         assert!(errors.iter().all(|error| error.kind() == ErrorKind::Retry));
         // The half batch that found room is cut off again, and so is the reserve.
         let one = batch(0, 1, 1).len();
-        assert_eq!(std::fs::metadata(place.segment(0)).unwrap().len(), 3 * one as u64);
+        assert_eq!(place.len(&place.segment(0)), 3 * one as u64);
         assert_eq!((log.end_offset(), log.durable_end()), (Offset(3), Offset(3)));
         assert_eq!(log.initialize_leader_epoch_blocking(Epoch(2)).unwrap_err().kind(), ErrorKind::Retry);
         let fetched = log.read_blocking(Offset(0), Isolation::Uncommitted, usize::MAX).unwrap();
@@ -46,19 +39,15 @@ on_every_backend! {
     }
 
     fn a_full_disk_at_close_is_said_and_nothing_acknowledged_is_lost(place: &Place) {
-        let (place, faults) = own(place);
+        let (place, faults) = place.faulty();
         let (log, _) = place.open();
         lead(&log, 1, 3);
         faults.full.store(true, Ordering::SeqCst);
         append(&log, 1, 1).durable_blocking().unwrap_err();
         let report = log.close_blocking().unwrap();
         assert!(!report.clean && report.not_clean_because.is_some());
-        let left: Vec<_> = std::fs::read_dir(place.part())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.ends_with(".tmp"))
-            .collect();
-        assert!(left.is_empty(), "{left:?}");
+        let left = place.names(&place.part());
+        assert!(!left.iter().any(|name| name.ends_with(".tmp")), "{left:?}");
         faults.full.store(false, Ordering::SeqCst);
         let (log, report) = place.open();
         assert!(report.torn_tail.is_none(), "{report}");
@@ -66,7 +55,7 @@ on_every_backend! {
     }
 
     fn a_failed_sync_fences_the_directory_for_good(place: &Place) {
-        let (place, faults) = own(place);
+        let (place, faults) = place.faulty();
         let (log, _) = place.open();
         lead(&log, 1, 3);
         faults.sync_fails.store(true, Ordering::SeqCst);

@@ -22,7 +22,7 @@ on_every_backend! {
         log.close_blocking().unwrap();
         assert!(place.read_segment(0) == sent);
         assert_eq!(
-            std::fs::read_to_string(place.part().join("leader-epoch-checkpoint")).unwrap(),
+            place.read_text(&place.part().join("leader-epoch-checkpoint")),
             "0\n2\n1 0\n2 4\n"
         );
     }

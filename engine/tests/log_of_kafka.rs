@@ -6,19 +6,17 @@
 
 mod support;
 
-use flate2::read::GzDecoder;
 use kraftlog::{LogConfig, Offset, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 use support::{Place, chain};
 
 /// Captures with what Kafka's `KafkaRaftLog` says of them.
 fn captures() -> Vec<(PathBuf, Value)> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures");
     let mut found = Vec::new();
-    for folder in fs::read_dir(fixtures).unwrap() {
+    for folder in fs::read_dir(support::fixtures()).unwrap() {
         let folder = folder.unwrap().path();
         for file in fs::read_dir(&folder).into_iter().flatten() {
             let path = file.unwrap().path();
@@ -33,10 +31,10 @@ fn captures() -> Vec<(PathBuf, Value)> {
 
 fn logs(place: &Place) -> BTreeMap<String, Vec<u8>> {
     let mut logs = BTreeMap::new();
-    for entry in fs::read_dir(place.part()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            logs.insert(path.file_name().unwrap().to_str().unwrap().to_string(), fs::read(&path).unwrap());
+    for name in place.names(&place.part()) {
+        if name.ends_with(".log") {
+            let bytes = place.read(&place.part().join(&name));
+            logs.insert(name, bytes);
         }
     }
     logs
@@ -48,14 +46,13 @@ on_every_backend! {
         for (archive, load) in captures() {
             let name = archive.display();
             let Some(end) = load["endOffset"].as_i64() else { continue };
-            let dir = tempfile::tempdir().unwrap();
-            tar::Archive::new(GzDecoder::new(File::open(&archive).unwrap())).unpack(dir.path()).unwrap();
+            let mut place = place.another();
+            place.unpack(&archive);
             // Some archives hold the directory's content, some the directory.
-            let root = match dir.path().join("__cluster_metadata-0").exists() {
-                true => dir.path().to_path_buf(),
-                false => fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path(),
-            };
-            let place = Place { dir, rt: place.rt.clone(), backend: place.backend.clone(), root: Some(root) };
+            let names = place.names(place.path());
+            if !names.iter().any(|name| name == "__cluster_metadata-0") {
+                place = place.at(place.path().join(&names[0]));
+            }
             let before = logs(&place);
             let mut config = LogConfig::default();
             if name.to_string().contains("broker") {

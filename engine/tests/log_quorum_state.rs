@@ -8,7 +8,6 @@ mod support;
 use kraftlog::{Epoch, EpochError, ErrorKind, LogConfig, NodeId};
 use kraftlog_codecs::quorum::{QuorumState, VersionData, Vote};
 use kraftlog_codecs::uuid::Uuid;
-use std::fs;
 
 fn voted(epoch: i32, id: Option<i32>) -> QuorumState {
     QuorumState {
@@ -24,7 +23,7 @@ on_every_backend! {
         let (log, _) = place.open();
         assert_eq!(log.quorum_state().read_blocking().unwrap(), None);
         log.quorum_state().write_blocking(&voted(7, Some(3))).unwrap();
-        let text = fs::read_to_string(place.part().join("quorum-state")).unwrap();
+        let text = place.read_text(&place.part().join("quorum-state"));
         assert_eq!(
             text,
             r#"{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"BwcHBwcHBwcHBwcHBwcHBw","data_version":1}"#

@@ -7,7 +7,6 @@ mod support;
 
 use kraftlog::{Epoch, Isolation, LogConfig, Offset, ReadError};
 use kraftlog_codecs::index::OffsetIndex;
-use std::fs;
 use support::{append, batch, batch_at, big_batch, lead};
 
 fn small_segments() -> LogConfig {
@@ -103,7 +102,7 @@ on_every_backend! {
         for (timestamp, base) in [(5000, 0), (6000, 0), (6001, 2), (6500, 2), (9000, 4)] {
             let bytes = batch_at(0, 1, 1, timestamp);
             log.append_as_leader(Epoch(1), bytes).unwrap().durable_blocking().unwrap();
-            assert!(place.segment(base).exists(), "{timestamp}");
+            assert!(place.exists(&place.segment(base)), "{timestamp}");
         }
         assert_eq!(log.metrics().segments_rolled(), 2);
     }
@@ -116,7 +115,7 @@ on_every_backend! {
         }
         log.close_blocking().unwrap();
         let one = batch(0, 1, 1).len();
-        let bytes = fs::read(place.part().join("00000000000000000000.index")).unwrap();
+        let bytes = place.read(&place.part().join("00000000000000000000.index"));
         let index = OffsetIndex::check(&bytes).unwrap();
         // The first batch behind more than 4096 bytes, then again and again.
         let step = 4096 / one + 1;
@@ -124,7 +123,7 @@ on_every_backend! {
             (1..).map(|n| n * step).take_while(|at| *at < 200).map(|at| (at as i32, (at * one) as i32)).collect();
         let found: Vec<_> = index.entries().map(|entry| (entry.relative_offset, entry.position)).collect();
         assert_eq!(found, expected);
-        let times = fs::read(place.part().join("00000000000000000000.timeindex")).unwrap();
+        let times = place.read(&place.part().join("00000000000000000000.timeindex"));
         assert_eq!(times.len(), 12);
     }
 
@@ -145,7 +144,7 @@ on_every_backend! {
             place.put_segment(0, &log_bytes);
             let path = place.part().join(format!("00000000000000000000.{suffix}"));
             if let Some(bytes) = bytes {
-                fs::write(&path, bytes).unwrap();
+                place.write(&path, bytes);
             }
             let (log, report) = place.open();
             assert_eq!(place.read_segment(0), log_bytes);
@@ -157,7 +156,7 @@ on_every_backend! {
             drop(log);
             let (_, report) = place.open();
             assert!(report.indexes_rebuilt.is_empty(), "{report}");
-            OffsetIndex::check(&fs::read(place.part().join("00000000000000000000.index")).unwrap()).unwrap();
+            OffsetIndex::check(&place.read(&place.part().join("00000000000000000000.index"))).unwrap();
         }
     }
 }

@@ -9,7 +9,6 @@ use kraftlog::{
     Epoch, ErrorKind, Evidence, Isolation, LogConfig, Offset, OpenError, Preallocation, Role, Scanned,
 };
 use kraftlog_codecs::batch::{BatchBuilder, BatchOptions};
-use std::fs;
 use support::{Place, append, batch, big_batch, case, chain, lead};
 
 /// Ten batches of one record, closed.
@@ -23,7 +22,7 @@ fn ten(place: &Place) -> Vec<u8> {
 /// The same bytes without the side file, as another program would leave them.
 fn ten_without_state(place: &Place) -> Vec<u8> {
     let bytes = ten(place);
-    fs::remove_file(place.part().join("kraftlog.state")).unwrap();
+    place.remove(&place.part().join("kraftlog.state"));
     bytes
 }
 
@@ -44,7 +43,7 @@ fn size_of_one() -> usize {
 /// Marks the side file as that of a log that was not closed, with `durable` batches of ten durable.
 fn not_closed(place: &Place, durable: usize) {
     let path = place.part().join("kraftlog.state");
-    let text = fs::read_to_string(&path).unwrap();
+    let text = place.read_text(&path);
     let bytes = place.read_segment(0);
     let at = (durable - 1) * size_of_one();
     let crc = u32::from_be_bytes(bytes[at + 17..at + 21].try_into().unwrap());
@@ -61,7 +60,7 @@ fn not_closed(place: &Place, durable: usize) {
         body.push('\n');
     }
     body += &format!("crc {:08x}\n", kraftlog_codecs::crc::crc32c(body.as_bytes()));
-    fs::write(path, body).unwrap();
+    place.write(&path, body);
 }
 
 on_every_backend! {
@@ -89,7 +88,7 @@ on_every_backend! {
                 assert_eq!((cut.position, cut.end), (9 * one as u64, Offset(9)), "{name}");
                 assert_eq!(log.end_offset(), Offset(9));
                 assert_eq!(place.read_segment(0), &good[..9 * one], "{name}");
-                let kept = fs::read(&cut.kept[0]).unwrap();
+                let kept = place.read(&cut.kept[0]);
                 assert!(kept.starts_with(&tail) && bytes[9 * one..].starts_with(&kept), "{name}");
                 assert_eq!(cut.bytes, kept.len() as u64);
                 lead(&log, 2, 1);
@@ -158,7 +157,7 @@ on_every_backend! {
         let good = one_large_one(place);
         let mut bytes = good.clone();
         bytes[512..1024].fill(0);
-        fs::write(place.segment(0), &bytes).unwrap();
+        place.write(&place.segment(0), &bytes);
         // Durable up to the first batch: the rest was one group in flight.
         not_closed(place, 1);
         let (log, report) = place.open();
@@ -171,7 +170,7 @@ on_every_backend! {
         bytes[700] ^= 1;
         // Less than a sector, or one that is not aligned, proves nothing.
         bytes[1025..1536].fill(0);
-        fs::write(place.segment(0), &bytes).unwrap();
+        place.write(&place.segment(0), &bytes);
         not_closed(place, 1);
         let before = place.everything();
         assert!(matches!(place.refused(), OpenError::CorruptBatch { .. }));
@@ -181,15 +180,15 @@ on_every_backend! {
     fn a_damaged_batch_below_the_durable_end_is_rot_whatever_it_looks_like(place: &Place) {
         let mut bytes = one_large_one(place);
         bytes[512..1024].fill(0);
-        fs::write(place.segment(0), &bytes).unwrap();
+        place.write(&place.segment(0), &bytes);
         // With the hints in doubt the whole log is read.
-        fs::write(place.part().join("00000000000000000000.index"), b"?").unwrap();
+        place.write(&place.part().join("00000000000000000000.index"), b"?");
         assert!(matches!(place.refused(), OpenError::CorruptBatch { .. }));
     }
 
     fn a_cut_below_the_recorded_durable_end_is_refused(place: &Place) {
         let bytes = ten(place);
-        fs::write(place.segment(0), &bytes[..bytes.len() - 10]).unwrap();
+        place.write(&place.segment(0), &bytes[..bytes.len() - 10]);
         let before = place.everything();
         let error = place.refused();
         assert!(
@@ -197,7 +196,7 @@ on_every_backend! {
             "{error}"
         );
         assert_eq!(place.everything(), before);
-        fs::remove_file(place.segment(0)).unwrap();
+        place.remove(&place.segment(0));
         assert!(matches!(place.refused(), OpenError::LostRecords { end: Offset(0), .. }));
     }
 
@@ -208,28 +207,28 @@ on_every_backend! {
         log.close_blocking().unwrap();
         let bytes = place.read_segment(0);
         let one = size_of_one();
-        fs::write(place.part().join("00000000000000000008.snapshot"), b"\0\x01\x48\x67\x4b\xc7\0\0\0\0").unwrap();
-        fs::write(place.segment(0), &bytes[..6 * one]).unwrap();
+        place.write(&place.part().join("00000000000000000008.snapshot"), b"\0\x01\x48\x67\x4b\xc7\0\0\0\0");
+        place.write(&place.segment(0), &bytes[..6 * one]);
         let error = place.refused();
         assert!(
             matches!(error, OpenError::LostRecords { evidence: Evidence::HighWatermark, offset: Offset(7), .. }),
             "{error}"
         );
-        fs::write(place.segment(0), &bytes[..8 * one]).unwrap();
+        place.write(&place.segment(0), &bytes[..8 * one]);
         let (log, report) = place.open();
         assert!(report.kafka_was_here && report.scanned == Scanned::All, "{report}");
         assert_eq!(log.end_offset(), Offset(8));
-        assert!(!place.part().join("00000000000000000008.snapshot").exists());
+        assert!(!place.exists(&place.part().join("00000000000000000008.snapshot")));
     }
 
     fn an_observer_cuts_at_the_first_bad_batch(place: &Place) {
         let mut bytes = ten(place);
         let one = size_of_one();
         bytes[4 * one + 65] ^= 1;
-        fs::write(place.segment(0), &bytes).unwrap();
+        place.write(&place.segment(0), &bytes);
         let mut config = LogConfig::default();
         config.role = Role::Observer;
-        fs::remove_file(place.part().join("kraftlog.state")).unwrap();
+        place.remove(&place.part().join("kraftlog.state"));
         let (log, report) = place.open_with(config);
         assert_eq!(log.end_offset(), Offset(4));
         assert_eq!(report.torn_tail.unwrap().bytes, 6 * one as u64);
@@ -257,7 +256,7 @@ on_every_backend! {
             "{error}"
         );
         assert_eq!(place.everything(), before);
-        fs::remove_file(place.segment(3)).unwrap();
+        place.remove(&place.segment(3));
         place.put_segment(1, &batch(1, 1, 1));
         assert!(matches!(place.refused(), OpenError::SegmentsDoNotMeet { found: Offset(1), .. }));
     }
@@ -267,11 +266,7 @@ on_every_backend! {
         let error = place.refused();
         assert!(chain(&error).contains("5000000000"), "{}", chain(&error));
         assert_eq!(error.kind(), ErrorKind::Refused);
-        fs::write(
-            place.part().join("00000000005000000000-0000000002.checkpoint"),
-            case("fx-snapshot-4-2.hex"),
-        )
-        .unwrap();
+        place.write(&place.part().join("00000000005000000000-0000000002.checkpoint"), case("fx-snapshot-4-2.hex"));
         let (log, _) = place.open();
         assert_eq!((log.start_offset(), log.end_offset()), (Offset(5_000_000_000), Offset(5_000_000_003)));
         let fetched = log.read_blocking(Offset(5_000_000_001), Isolation::Uncommitted, 1).unwrap();
@@ -280,16 +275,15 @@ on_every_backend! {
 
     fn a_snapshot_beyond_the_end_is_a_lost_tail_unless_a_kafka_was_here(place: &Place) {
         place.put_segment(0, &batch(0, 1, 2));
-        fs::write(place.part().join("00000000000000000004-0000000002.checkpoint"), case("fx-snapshot-4-2.hex"))
-            .unwrap();
+        place.write(&place.part().join("00000000000000000004-0000000002.checkpoint"), case("fx-snapshot-4-2.hex"));
         let before = place.everything();
         assert_eq!(place.refused().kind(), ErrorKind::Refused);
         assert_eq!(place.everything(), before);
-        fs::write(place.part().join("00000000000000000002.snapshot"), b"\0\x01\x48\x67\x4b\xc7\0\0\0\0").unwrap();
+        place.write(&place.part().join("00000000000000000002.snapshot"), b"\0\x01\x48\x67\x4b\xc7\0\0\0\0");
         let (log, report) = place.open();
         assert_eq!(report.truncated_to, Some(kraftlog::SnapshotId::new(4, 2)));
         assert_eq!((log.start_offset(), log.end_offset(), log.last_epoch()), (Offset(4), Offset(4), Epoch(2)));
-        assert!(!place.segment(0).exists() && place.segment(4).exists());
+        assert!(!place.exists(&place.segment(0)) && place.exists(&place.segment(4)));
         // The snapshot's epoch counts as the log's.
         assert_eq!(log.initialize_leader_epoch_blocking(Epoch(2)).unwrap_err().kind(), ErrorKind::Refused);
         lead(&log, 3, 2);
@@ -299,8 +293,7 @@ on_every_backend! {
     }
 
     fn after_a_clean_close_open_reads_the_tail_only(place: &Place) {
-        let mut place = Place { dir: tempfile::tempdir().unwrap(), rt: place.rt.clone(), backend: place.backend.clone(), root: None };
-        let faults = place.faulty();
+        let (place, faults) = place.faulty();
         let (log, _) = place.open();
         lead(&log, 1, 0);
         for _ in 0..64 {
@@ -330,9 +323,9 @@ on_every_backend! {
     fn a_damaged_side_file_counts_as_none(place: &Place) {
         ten(place);
         let path = place.part().join("kraftlog.state");
-        let mut text = fs::read(&path).unwrap();
+        let mut text = place.read(&path);
         text[20] ^= 1;
-        fs::write(&path, text).unwrap();
+        place.write(&path, text);
         let (log, report) = place.open();
         assert!(report.state_fault.is_some() && report.scanned == Scanned::All, "{report}");
         assert_eq!(log.end_offset(), Offset(10));
@@ -343,7 +336,7 @@ on_every_backend! {
         let one = size_of_one();
         bytes.truncate(9 * one);
         bytes.extend(support::batch_at(9, 1, 1, 5));
-        fs::write(place.segment(0), &bytes).unwrap();
+        place.write(&place.segment(0), &bytes);
         let error = place.refused();
         assert!(matches!(error, OpenError::OtherBatch { offset: Offset(9), .. }), "{error}");
     }
@@ -352,19 +345,18 @@ on_every_backend! {
         place.put_segment(0, &batch(0, 1, 1));
         place.put_segment(3, &batch(3, 2, 1));
         place.put_segment(4, &batch(4, 2, 1));
-        fs::write(place.part().join("00000000000000000004-0000000002.checkpoint"), case("fx-snapshot-4-2.hex"))
-            .unwrap();
+        place.write(&place.part().join("00000000000000000004-0000000002.checkpoint"), case("fx-snapshot-4-2.hex"));
         let (log, _) = place.open();
         assert_eq!((log.start_offset(), log.end_offset()), (Offset(4), Offset(5)));
-        assert!(!place.segment(0).exists() && place.segment(3).exists());
+        assert!(!place.exists(&place.segment(0)) && place.exists(&place.segment(3)));
     }
 
     fn kafkas_small_files_are_made_when_missing_and_refused_when_foreign(place: &Place) {
         drop(place.open());
-        let text = fs::read_to_string(place.part().join("partition.metadata")).unwrap();
+        let text = place.read_text(&place.part().join("partition.metadata"));
         assert_eq!(text, "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ");
-        assert_eq!(fs::read(place.part().join("leader-epoch-checkpoint")).unwrap(), b"");
-        fs::write(place.part().join("partition.metadata"), "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ").unwrap();
+        assert_eq!(place.read(&place.part().join("leader-epoch-checkpoint")), b"");
+        place.write(&place.part().join("partition.metadata"), "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ");
         let error = place.refused();
         assert!(matches!(error, OpenError::OtherTopic { .. }), "{error}");
     }

@@ -2,7 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 use kraftlog_io::rt::{BoxFuture, LaneFn};
-use kraftlog_io::{Allocate, AppendSyncError, Disk, Entry, File, IoError, LocalFuture, Op, OpenHow, Rt};
+use kraftlog_io::{
+    Allocate, AppendSyncError, DirId, Disk, Entry, File, HeldLock, IoError, LocalFuture, LockError, Op,
+    OpenHow, Rt,
+};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -50,6 +53,12 @@ impl Rt for FaultyRt {
     }
     fn block_on<'a>(&self, future: Pin<Box<dyn Future<Output = ()> + 'a>>) {
         self.inner.block_on(future);
+    }
+    fn dir_id(&self, dir: &Path) -> Result<DirId, IoError> {
+        self.inner.dir_id(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> Result<Box<dyn HeldLock>, LockError> {
+        self.inner.lock_dir(dir)
     }
 }
 
@@ -179,10 +188,11 @@ impl File for FaultyFile {
 }
 
 impl super::Place {
-    /// The same directory on a disk that can be made to fail.
-    pub(crate) fn faulty(&mut self) -> Arc<Faults> {
+    /// Another directory, on a disk that can be made to fail.
+    pub(crate) fn faulty(&self) -> (super::Place, Arc<Faults>) {
         let faults = Arc::new(Faults::default());
-        self.rt = Arc::new(FaultyRt { inner: Arc::clone(&self.rt), faults: Arc::clone(&faults) });
-        faults
+        let mut place = self.another();
+        place.rt = Arc::new(FaultyRt { inner: Arc::clone(&self.rt), faults: Arc::clone(&faults) });
+        (place, faults)
     }
 }
