@@ -2,7 +2,7 @@
 //! each, over the very types that the lanes use.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test -p kraftlog --no-default-features --lib --release loom_models
+//! RUSTFLAGS="--cfg loom" cargo test -p kraftlog --no-default-features --lib loom_models
 //! ```
 //!
 //! At most three times in one run a thread is interrupted where it could have gone on, unless

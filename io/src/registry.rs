@@ -59,7 +59,7 @@ impl<K: Ord + Copy> Registry<K> {
 }
 
 /// The registry in every order that threads can come in:
-/// `RUSTFLAGS="--cfg loom" cargo test -p kraftlog-io --no-default-features --lib --release loom_models`.
+/// `RUSTFLAGS="--cfg loom" cargo test -p kraftlog-io --no-default-features --lib loom_models`.
 #[cfg(all(test, loom))]
 mod loom_models {
     use super::Registry;
