@@ -170,7 +170,7 @@ fn live(
     let expect = Arc::clone(&node.expect.lock());
     drop(node);
     let (found, expect, go_on) = match &after {
-        Some((found, expect)) => (found, expect, told.len() % 4 == 0),
+        Some((found, expect)) => (found, expect, told.len().is_multiple_of(4)),
         None => (&disk, &expect, true),
     };
     let depth = Depth { crashes_in_recovery: 0, crash_after: go_on, go_on, may_refuse: false };
