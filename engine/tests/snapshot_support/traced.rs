@@ -2,7 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 use kraftlog_io::rt::{BoxFuture, LaneFn};
-use kraftlog_io::{Allocate, AppendSyncError, Disk, Entry, File, IoError, LocalFuture, Op, OpenHow, Rt};
+use kraftlog_io::{
+    Allocate, AppendSyncError, DirId, Disk, Entry, File, HeldLock, IoError, LocalFuture, LockError, Op,
+    OpenHow, Rt,
+};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -75,6 +78,12 @@ impl Rt for TracedRt {
     }
     fn block_on<'a>(&self, future: Pin<Box<dyn Future<Output = ()> + 'a>>) {
         self.inner.block_on(future);
+    }
+    fn dir_id(&self, dir: &Path) -> Result<DirId> {
+        self.inner.dir_id(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> std::result::Result<Box<dyn HeldLock>, LockError> {
+        self.inner.lock_dir(dir)
     }
 }
 
