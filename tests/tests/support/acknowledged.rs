@@ -85,6 +85,10 @@ impl Acknowledged {
     /// Opens the directory, looks for all of it and closes the log again.
     pub(crate) fn check(&self, dir: &Path, choice: BackendChoice, context: &str) -> OpenReport {
         let (log, report) = open(dir, choice, context);
+        assert!(
+            report.set_aside.is_empty(),
+            "a checkpoint had its name and was not whole: {report}; {context}"
+        );
         self.check_open(&log, &format!("{context}, open said: {report}"));
         log.close_blocking()
             .unwrap_or_else(|error| panic!("it does not close: {}; {context}", chain(&error)));
@@ -104,9 +108,14 @@ impl Acknowledged {
         for id in &self.frozen {
             let known = log.snapshots().iter().any(|(known, _)| known == id);
             assert!(known, "checkpoint {id} was acknowledged and is not known; {context}");
-            let file = part.join(format!("{id}.checkpoint"));
-            snapshot::verify_file(&file)
-                .unwrap_or_else(|error| panic!("checkpoint {id}: {}; {context}", chain(&error)));
+        }
+        // Whole or not there, acknowledged or not.
+        for entry in std::fs::read_dir(&part).expect("the part directory").flatten() {
+            let file = entry.path();
+            if file.extension().is_some_and(|extension| extension == "checkpoint") {
+                snapshot::verify_file(&file)
+                    .unwrap_or_else(|error| panic!("{}: {}; {context}", file.display(), chain(&error)));
+            }
         }
         let vote = log.quorum_state().read_blocking().expect("the vote can be read");
         let vote = vote.map_or(0, |vote| vote.leader_epoch);

@@ -60,7 +60,7 @@ fn live_once(dir: &Path, choice: BackendChoice) {
     let (log, report) = open(dir, choice, "in the node");
     say("opened");
     let epoch = Epoch(log.last_epoch().0.max(vote(&log)) + 1);
-    write_vote(&log, epoch);
+    write_vote(&log, epoch.0);
     log.initialize_leader_epoch_blocking(epoch).expect("a new epoch begins");
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -71,6 +71,8 @@ fn live_once(dir: &Path, choice: BackendChoice) {
         for round in 0..ROUNDS {
             std::thread::sleep(ROUND);
             freeze(&log, epoch, round);
+            // As one that loses elections does.
+            write_vote(&log, epoch.0 + 1 + i32::try_from(round).expect("few rounds"));
         }
         ended.store(true, Ordering::Relaxed);
     });
@@ -84,9 +86,9 @@ fn vote(log: &MetadataLog) -> i32 {
     vote.map_or(0, |vote| vote.leader_epoch)
 }
 
-fn write_vote(log: &MetadataLog, epoch: Epoch) {
+fn write_vote(log: &MetadataLog, epoch: i32) {
     let vote =
-        QuorumState { leader_id: Some(1), leader_epoch: epoch.0, voted: None, version_data: VersionData::V1 };
+        QuorumState { leader_id: Some(1), leader_epoch: epoch, voted: None, version_data: VersionData::V1 };
     log.quorum_state().write_blocking(&vote).expect("the vote is written");
     say(&format!("vote {epoch}"));
 }
