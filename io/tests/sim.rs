@@ -234,8 +234,9 @@ fn history(seed: u64) -> (Vec<String>, u64, u64) {
                     let path = format!("/client-{client}");
                     let file = disk.open(Path::new(&path), NEW).await.unwrap();
                     for round in 0..10 {
-                        let _ =
-                            file.append_and_sync(round * 600, bytes(&[client; 600]), Some(Box::new(|| {}))).await;
+                        let _ = file
+                            .append_and_sync(round * 600, bytes(&[client; 600]), Some(Box::new(|| {})))
+                            .await;
                     }
                 })
             }),

@@ -129,7 +129,12 @@ impl FormatPlan {
     }
 
     /// The commit point: from here on the directory is formatted.
-    async fn write_identity(&self, disk: &dyn Disk, rt: &dyn Rt, dir: &PlannedDir) -> Result<(), FormatError> {
+    async fn write_identity(
+        &self,
+        disk: &dyn Disk,
+        rt: &dyn Rt,
+        dir: &PlannedDir,
+    ) -> Result<(), FormatError> {
         let props = MetaProperties {
             version: MetaVersion::V1,
             cluster_id: Some(self.cluster_id().to_owned()),
