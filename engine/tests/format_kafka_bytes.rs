@@ -1,24 +1,27 @@
 //! What our format writes equals what `kafka-storage format` of Kafka 4.4.0 wrote, byte for byte:
 //! the clocks and random numbers that Kafka had are read back from its files and given to ours.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests prepare files and fail loudly")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
 
 use kraftlog::format::{FormatPlan, FormatRequest, Layout, QuorumArgument};
 use kraftlog::node::NodeConfig;
 use kraftlog_codecs::batch::Batches;
 use kraftlog_codecs::meta_properties::MetaProperties;
 use kraftlog_codecs::properties::Properties;
-use kraftlog_io::PortableDisk;
 use kraftlog_io::rt::{BoxFuture, LaneFn, Rt, block_on};
+use kraftlog_io::{DirId, HeldLock, LockError};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use support::{Place, fixtures};
 
 /// A machine whose clock and dice follow a script.
-#[derive(Default)]
 struct Script {
+    machine: Arc<dyn Rt>,
     now_ms: Mutex<VecDeque<i64>>,
 }
 
@@ -42,10 +45,12 @@ impl Rt for Script {
     fn block_on<'a>(&self, future: Pin<Box<dyn Future<Output = ()> + 'a>>) {
         block_on(future);
     }
-}
-
-fn fixtures(release: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(release)
+    fn dir_id(&self, dir: &Path) -> kraftlog_io::error::Result<DirId> {
+        self.machine.dir_id(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> Result<Box<dyn HeldLock>, LockError> {
+        self.machine.lock_dir(dir)
+    }
 }
 
 /// Splits a command line at blanks; single quotes group.
@@ -112,15 +117,11 @@ fn files_below(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn mode(path: &Path) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
-}
-
-fn format_like_kafka(case: &Path, layout: Layout) {
+fn format_like_kafka(place: &Place, case: &Path, layout: Layout) {
     let name = case.file_name().unwrap().to_str().unwrap().to_owned();
-    let root = tempfile::tempdir().unwrap();
-    let mut request = read_request(case, root.path());
+    let place = place.another();
+    let root = place.path().to_path_buf();
+    let mut request = read_request(case, &root);
     request.layout = layout;
     if layout == Layout::V4_3 {
         // Its latest level, which was its default.
@@ -154,9 +155,8 @@ fn format_like_kafka(case: &Path, layout: Layout) {
         QuorumArgument::InitialControllers(_) => VecDeque::new(),
         _ => ids.iter().flat_map(|id| [id.msb(), id.lsb()]).collect(),
     };
-    let mut random = || dice.pop_front().expect("one more random number than Kafka's");
 
-    let script = Script::default();
+    let script = Script { machine: Arc::clone(&place.rt), now_ms: Mutex::default() };
     dirs.sort_by_key(|dir| dir.file_name() == Some(&metadata_dir));
     for dir in &dirs {
         let mut now = script.now_ms.lock().unwrap();
@@ -183,53 +183,60 @@ fn format_like_kafka(case: &Path, layout: Layout) {
         now.push_back(date_ms(meta.lines().nth(1).unwrap()));
     }
 
-    let disk = PortableDisk::new();
-    block_on(async {
+    let script = place.on_disk(|disk| async move {
+        let mut random = || dice.pop_front().expect("one more random number than Kafka's");
         let plan = FormatPlan::make(&*disk, &request, &mut random).await.unwrap();
         plan.execute(&*disk, &script, |_| {}).await.unwrap();
+        script
     });
     assert!(script.now_ms.lock().unwrap().is_empty(), "{name}: Kafka read its clock more often");
 
     for dir in &dirs {
-        let ours = root.path().join(dir.file_name().unwrap());
+        let ours = place.at(root.join(dir.file_name().unwrap()));
         let theirs: Vec<_> =
             files_below(dir).iter().map(|f| f.strip_prefix(dir).unwrap().to_owned()).collect();
+        let all = ours.everything();
         let found: Vec<_> =
-            files_below(&ours).iter().map(|f| f.strip_prefix(&ours).unwrap().to_owned()).collect();
+            all.iter().map(|(f, _)| f.strip_prefix(ours.path()).unwrap().to_owned()).collect();
         assert_eq!(found, theirs, "{name}");
-        for file in theirs {
-            let (expected, got) = (std::fs::read(dir.join(&file)), std::fs::read(ours.join(&file)));
-            assert_eq!(got.unwrap(), expected.unwrap(), "{name}: {}", file.display());
+        for (file, (path, got)) in theirs.iter().zip(&all) {
+            assert_eq!(got, &std::fs::read(dir.join(file)).unwrap(), "{name}: {}", file.display());
             let expected_mode =
                 if file.ends_with(checkpoint_of(Path::new("")).file_name().unwrap()) { 0o400 } else { 0o644 };
-            assert_eq!(mode(&ours.join(&file)), expected_mode, "{name}: {}", file.display());
+            // A simulated disk has no modes.
+            assert_eq!(
+                place.mode(path).unwrap_or(expected_mode),
+                expected_mode,
+                "{name}: {}",
+                file.display()
+            );
         }
-        assert_eq!(mode(&ours), 0o755, "{name}");
+        assert_eq!(place.mode(ours.path()).unwrap_or(0o755), 0o755, "{name}");
     }
 }
 
-#[test]
-fn every_kind_of_node_gets_the_bytes_that_kafka_4_4_gave_it() {
-    let mut count = 0;
-    for entry in std::fs::read_dir(fixtures("formatted-4.4.0")).unwrap() {
-        let case = entry.unwrap().path();
-        if case.is_dir() {
-            format_like_kafka(&case, Layout::V4_4);
-            count += 1;
+on_every_backend! {
+    fn every_kind_of_node_gets_the_bytes_that_kafka_4_4_gave_it(place: &Place) {
+        let mut count = 0;
+        for entry in std::fs::read_dir(fixtures().join("formatted-4.4.0")).unwrap() {
+            let case = entry.unwrap().path();
+            if case.is_dir() {
+                format_like_kafka(place, &case, Layout::V4_4);
+                count += 1;
+            }
         }
+        assert_eq!(count, 11, "fixtures are missing");
     }
-    assert_eq!(count, 11, "fixtures are missing");
-}
 
-#[test]
-fn the_older_layout_has_the_bytes_that_kafka_4_3_gave() {
-    let mut count = 0;
-    for entry in std::fs::read_dir(fixtures("formatted-4.3.1")).unwrap() {
-        let case = entry.unwrap().path();
-        if case.is_dir() {
-            format_like_kafka(&case, Layout::V4_3);
-            count += 1;
+    fn the_older_layout_has_the_bytes_that_kafka_4_3_gave(place: &Place) {
+        let mut count = 0;
+        for entry in std::fs::read_dir(fixtures().join("formatted-4.3.1")).unwrap() {
+            let case = entry.unwrap().path();
+            if case.is_dir() {
+                format_like_kafka(place, &case, Layout::V4_3);
+                count += 1;
+            }
         }
+        assert_eq!(count, 9, "fixtures are missing");
     }
-    assert_eq!(count, 9, "fixtures are missing");
 }

@@ -215,7 +215,7 @@ on_every_backend! {
         let part = place.part();
         place.make_dir(&part);
         let snapshot = case("fx-snapshot-4-2.hex");
-        place.write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+        place.write(&part.join("00000000000000000000.log"), case("fx-log.hex"));
         place.write(&part.join("00000000000000000004-0000000002.checkpoint"), &snapshot);
         place.write(&part.join("00000000000000000007-0000000002-8123.checkpoint.part"), &snapshot[..40]);
         place.write(&part.join("00000000000000000001-0000000001.checkpoint.deleted"), &snapshot);
@@ -247,7 +247,7 @@ on_every_backend! {
             let part = place.part();
             place.make_dir(&part);
             let name = "00000000000000000004-0000000002.checkpoint";
-            place.write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+            place.write(&part.join("00000000000000000000.log"), case("fx-log.hex"));
             place.write(&part.join(name), bad);
             let (log, report) = place.open();
             assert_eq!((log.start_offset(), log.end_offset()), (Offset(0), Offset(7)));
@@ -319,9 +319,9 @@ on_every_backend! {
             let place = place.another();
             let part = place.part();
             place.make_dir(&part);
-            place.write(&part.join(format!("{start}.log")), &case("log-big-offset.hex"));
+            place.write(&part.join(format!("{start}.log")), case("log-big-offset.hex"));
             if !name.is_empty() {
-                place.write(&part.join(name), &case("fx-snapshot-4-2.hex"));
+                place.write(&part.join(name), case("fx-snapshot-4-2.hex"));
             }
             match place.try_open(LogConfig::default()) {
                 Ok((log, _)) => assert_eq!((opens, log.start_offset()), (true, Offset(5_000_000_000)), "{name}"),
@@ -362,7 +362,7 @@ on_every_backend! {
     fn five_hundred_snapshots_are_opened_one_at_a_time(place: &Place) {
         let part = place.part();
         place.make_dir(&part);
-        place.write(&part.join("00000000000000000000.log"), &case("fx-log.hex"));
+        place.write(&part.join("00000000000000000000.log"), case("fx-log.hex"));
         let snapshot = case("fx-snapshot-4-2.hex");
         for epoch in 2..=501 {
             place.write(&part.join(format!("00000000000000000004-{epoch:010}.checkpoint")), &snapshot);
