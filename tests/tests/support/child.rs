@@ -24,6 +24,8 @@ pub(crate) struct Node {
     begun: Vec<u8>,
     /// The last line that says what the node is about.
     doing: String,
+    /// What `hear_until` waits for; empty when it was heard.
+    awaited: String,
 }
 
 impl Node {
@@ -46,7 +48,7 @@ impl Node {
         let out = child.stdout.take().expect("a pipe");
         let flags = rustix::fs::fcntl_getfl(&out).expect("the flags of a pipe");
         rustix::fs::fcntl_setfl(&out, flags | OFlags::NONBLOCK).expect("a pipe need not block");
-        Node { child, out, begun: Vec::new(), doing: "starting".to_owned() }
+        Node { child, out, begun: Vec::new(), doing: "starting".to_owned(), awaited: String::new() }
     }
 
     /// Takes what is in the pipe now; a last line that is cut waits for its rest. False at its end.
@@ -67,8 +69,13 @@ impl Node {
         for line in String::from_utf8_lossy(&whole).lines() {
             acknowledged.hear(line);
             match line.split(' ').next() {
-                Some("appended" | "vote" | "refused" | "") | None => {}
-                Some(word) => word.clone_into(&mut self.doing),
+                Some("appended" | "refused" | "") | None => {}
+                Some(word) => {
+                    word.clone_into(&mut self.doing);
+                    if word == self.awaited {
+                        self.awaited.clear();
+                    }
+                }
             }
         }
         open
@@ -83,11 +90,15 @@ impl Node {
 
     /// Hears until the node says that it is about this.
     pub(crate) fn hear_until(&mut self, doing: &str, acknowledged: &mut Acknowledged) {
+        if self.doing == doing {
+            return;
+        }
+        doing.clone_into(&mut self.awaited);
         for _ in 0..LOOKS_MAX {
-            if self.doing == doing {
+            self.look(acknowledged);
+            if self.awaited.is_empty() {
                 return;
             }
-            self.look(acknowledged);
         }
         panic!("the node hangs while {}, it was to come to {doing}", self.doing);
     }
@@ -99,7 +110,7 @@ impl Node {
         std::thread::sleep(LOOK_EVERY);
     }
 
-    /// What it said last that it is about: `opening`, `opened`, `freezing`, `frozen`, `closing`.
+    /// What it said last that it is about: `opening`, `opened`, `vote`, `freezing`, `frozen`, `closing`.
     pub(crate) fn doing(&self) -> &str {
         &self.doing
     }
