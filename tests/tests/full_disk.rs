@@ -312,30 +312,30 @@ fn on_tmpfs(choice: BackendChoice) -> Result<(), NotRun> {
     Ok(())
 }
 
-fn say_if_not_run(done: Result<(), NotRun>) {
-    if let Err(reason) = done {
-        println!("{reason}");
+fn run(test: fn(BackendChoice) -> Result<(), NotRun>, choice: BackendChoice) {
+    if let Err(reason) = test(choice) {
+        println!("{reason} ({choice:?})");
     }
 }
 
 #[test]
 fn a_full_ext4_costs_what_does_not_fit_and_nothing_else_portable() {
-    say_if_not_run(on_ext4(BackendChoice::Portable));
+    run(on_ext4, BackendChoice::Portable);
 }
 
 #[test]
 fn a_full_ext4_costs_what_does_not_fit_and_nothing_else_uring() {
-    say_if_not_run(on_ext4(BackendChoice::Uring));
+    run(on_ext4, BackendChoice::Uring);
 }
 
 #[test]
 fn a_full_tmpfs_costs_what_does_not_fit_and_nothing_else_portable() {
-    say_if_not_run(on_tmpfs(BackendChoice::Portable));
+    run(on_tmpfs, BackendChoice::Portable);
 }
 
 #[test]
 fn a_full_tmpfs_costs_what_does_not_fit_and_nothing_else_uring() {
-    say_if_not_run(on_tmpfs(BackendChoice::Uring));
+    run(on_tmpfs, BackendChoice::Uring);
 }
 
 /// Above its limit a process gets `EFBIG`, but only if it ignores the signal that comes first.

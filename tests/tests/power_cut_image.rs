@@ -61,9 +61,10 @@ fn make_disk(place: &Path, disk: &Path, options: &str) -> Result<(), NotRun> {
 }
 
 fn cut_again_and_again(backend: &str, choice: BackendChoice, options: &str, cuts: u64) -> Result<(), NotRun> {
-    let what = format!("{backend} on ext4 {options}, seed {}", seed());
+    let seed = seed();
+    let what = format!("{backend} on ext4 {options}, seed {seed}");
     println!("{what}: {cuts} power cuts");
-    let mut random = fastrand::Rng::with_seed(seed());
+    let mut random = fastrand::Rng::with_seed(seed);
     let place = tempfile::tempdir().expect("a temporary directory");
     let [disk, cut_off] = ["disk.img", "cut_off.img"].map(|name| place.path().join(name));
     make_disk(place.path(), &disk, options)?;
