@@ -56,6 +56,9 @@ pub trait Rt: Send + Sync {
 
     /// Which directory a path names, so that two paths to one directory are told to be one.
     ///
+    /// The default is for directories of the machine that this runs on. A runtime that wraps another one
+    /// must hand this and [`lock_dir`](Rt::lock_dir) on.
+    ///
     /// # Errors
     /// If nothing or no directory is there.
     fn dir_id(&self, dir: &Path) -> Result<DirId> {
