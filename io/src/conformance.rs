@@ -63,6 +63,7 @@ pub fn behaviours() -> &'static [Behaviour] {
         a_write_behind_the_end_leaves_zeros_between,
         a_write_takes_all_its_buffers_however_many_and_however_empty,
         an_append_can_be_read_when_the_hook_is_called_and_is_done_after_it,
+        an_append_that_nobody_watches_is_written_whole_and_fails_like_any_other,
         a_full_disk_fails_the_write_and_never_calls_the_hook,
         a_position_that_no_file_has_is_refused,
         a_dropped_write_disturbs_nothing_else,
@@ -243,6 +244,38 @@ fn poll_into<F: Future + ?Sized>(future: Pin<&mut F>, output: &mut Option<F::Out
     {
         *output = Some(ready);
     }
+}
+
+/// Without a hook a back end may write and sync in one step: same bytes, same errors.
+async fn an_append_that_nobody_watches_is_written_whole_and_fails_like_any_other(
+    disk: &dyn Disk,
+    dir: &Path,
+) -> Outcome {
+    let file = put(disk, &dir.join("file"), b"old ").await;
+    let mut expected = b"old ".to_vec();
+    for count in [1_u32, 2, 1024, 1025, 3000] {
+        let bufs: Vec<Bytes> = (0..count).map(|i| Bytes::from(i.to_be_bytes().to_vec())).collect();
+        let at = expected.len() as u64;
+        expected.extend(bufs.iter().flatten());
+        file.append_and_sync(at, bufs, None).await.must("append");
+        assert!(all(&*file).await == expected, "{count} buffers came out otherwise");
+    }
+    let end = expected.len() as u64;
+    for nothing in [Vec::new(), vec![Bytes::new()]] {
+        file.append_and_sync(end, nothing, None).await.must("append nothing");
+    }
+    for position in [u64::MAX, 1 << 63] {
+        let appended = file.append_and_sync(position, vec![Bytes::from_static(b"x")], None).await;
+        assert!(matches!(appended, Err(AppendSyncError::Write(_))), "at {position}: {appended:?}");
+    }
+    assert!(all(&*file).await == expected, "an append of nothing, or a refused one, changed the file");
+    if let Ok(full) = disk.open(Path::new("/dev/full"), OpenHow::Write).await {
+        let appended = full.append_and_sync(0, vec![Bytes::from_static(b"too much")], None).await;
+        let (AppendSyncError::Write(error) | AppendSyncError::Sync(error)) =
+            appended.expect_err("a full disk");
+        assert_eq!(error.kind(), IoErrorKind::NoSpace, "{error:?}");
+    }
+    Outcome::Held
 }
 
 async fn a_full_disk_fails_the_write_and_never_calls_the_hook(disk: &dyn Disk, _dir: &Path) -> Outcome {
