@@ -26,8 +26,10 @@
 //! the same table.
 
 pub(crate) mod apply;
+pub(crate) mod begin;
 pub(crate) mod damage;
 pub(crate) mod found;
+pub(crate) mod index_files;
 pub(crate) mod keep;
 pub(crate) mod scan;
 pub(crate) mod survey;
