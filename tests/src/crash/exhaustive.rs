@@ -1,7 +1,7 @@
 //! Every operation alone, in pairs and in threes, with a power cut before every step and everything that
 //! it may leave.
 //!
-//! A scenario is a few [`Action`]s on a node that has led an epoch and appended. At each step that changes
+//! A scenario is a few `Action`s on a node that has led an epoch and appended. At each step that changes
 //! something the disk is forked, with a copy of what was promised by then; afterwards each fork is
 //! crashed in every possible way if there are few enough of them, else in a sample.
 

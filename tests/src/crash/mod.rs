@@ -10,7 +10,7 @@
 //! - [`identity`]: format, start and learning the cluster id, crashed and failed at every step;
 //! - [`plants`]: the same with a mistake planted in the code, to see that it is found.
 //!
-//! To add an operation: give it an [`Action`](node::Action), do it in `Node::act`, put what it promises into
+//! To add an operation: give it an `Action` (`node.rs`), do it in `Node::act`, put what it promises into
 //! `Expect`, and hold that against what is found in `check::look`. It is then explored everywhere.
 
 mod check;

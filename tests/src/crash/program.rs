@@ -1,6 +1,6 @@
 //! Lives of a node written down in bytes, for a fuzzer: any bytes are a program. One byte chooses the machine,
 //! then each is something that the node does or that befalls it; whatever comes of it is held against
-//! [`Expect`] as everywhere here.
+//! `Expect` as everywhere here.
 
 use super::check::{self, Depth};
 use super::configs;
