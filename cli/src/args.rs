@@ -191,7 +191,11 @@ fn expand_files(args: Vec<OsString>) -> Result<Vec<OsString>, Exit> {
             expanded.push(arg);
             continue;
         };
-        match std::fs::read_to_string(path) {
+        let text = crate::input::read_small(path.as_ref()).and_then(|bytes| {
+            String::from_utf8(bytes)
+                .map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+        });
+        match text {
             Ok(text) => expanded.extend(text.lines().map(OsString::from)),
             Err(error) => {
                 anstream::eprintln!("could not open the argument file {path}: {error}");

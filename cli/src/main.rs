@@ -6,6 +6,7 @@ mod commands;
 mod demo;
 mod dump;
 mod exit;
+mod input;
 mod output;
 
 use args::Command;

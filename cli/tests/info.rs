@@ -117,3 +117,22 @@ fn programs_get_one_object() {
     assert_eq!(report["directories"][1]["state"], "missing");
     assert_eq!(report["problems"][0], "d2 does not exist");
 }
+
+/// "`info` never came back", and once the machine ran out of memory: a pipe stood in the place of
+/// `meta.properties`, and a device was given as configuration.
+#[test]
+fn pipes_and_devices_are_neither_waited_for_nor_read_without_end() {
+    let place = Place::new(STATIC);
+    std::fs::create_dir(place.path("d1")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.path("d1/meta.properties")).status();
+    assert!(made.unwrap().success());
+    let ran = place.run(&["info", "-c", "F"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("it is no regular file"), "{}{}", ran.out, ran.err);
+    std::fs::remove_file(place.path("d1/meta.properties")).unwrap();
+    for args in [vec!["info", "-c", "/dev/zero"], vec!["info", "@/dev/zero"]] {
+        let ran = place.run(&args);
+        assert_eq!(ran.code, 1, "{args:?}");
+        assert!(ran.err.contains("it is longer than 16 MiB"), "{args:?}: {}", ran.err);
+    }
+}

@@ -170,7 +170,8 @@ pub trait File {
 /// Memory follows the bytes that are really there, never a length that the file claims.
 ///
 /// # Errors
-/// Those of the disk; a longer file is one whose cause is `InvalidData`, naming the bound.
+/// Those of the disk; a longer file is one whose cause is `InvalidData`, naming the bound; a pipe, a
+/// socket or a device is `InvalidInput`, and is not opened.
 ///
 /// # Cancel safety
 /// Reads only; dropping it loses nothing.
@@ -178,6 +179,13 @@ pub async fn read_file(disk: &dyn Disk, path: &Path, max: usize) -> Result<Optio
     /// One small file of ours fits in the first read, and the second one finds the end.
     const READ_BYTES: usize = 64 * 1024;
 
+    // Opening a pipe waits for whoever writes to it, perhaps for ever.
+    if let Ok(Some(entry)) = disk.stat(path).await
+        && entry.kind == EntryKind::Other
+    {
+        let cause = std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no regular file");
+        return Err(IoError::new(Op::Open, path, cause));
+    }
     let file = match disk.open(path, OpenHow::Read).await {
         Ok(file) => file,
         Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),

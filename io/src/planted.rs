@@ -12,6 +12,10 @@ pub enum Plant {
     TrustShortWrite,
     /// Appends are acknowledged before their sync.
     AcknowledgeBeforeSync,
+    /// The durable end moves before the sync.
+    DurableEndBeforeSync,
+    /// Open offers the last segment only.
+    OpenForgetsSegments,
     /// A failed sync of the log is taken for a good one.
     IgnoreFailedSync,
     /// A failed sync of the log is asked for again, and believed then.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Reads a server.properties for one of kafka-storage's commands.
 fn read_config(path: &Path) -> Result<NodeConfig, Failure> {
     let fail = |name, text: String| Failure::new(Exit::FINDINGS, name, text);
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = crate::input::read_small(path).map_err(|error| {
         fail("IoError", format!("could not open the configuration file {}: {error}", path.display()))
     })?;
     let properties = Properties::parse(&bytes)

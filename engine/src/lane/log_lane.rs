@@ -222,6 +222,12 @@ impl LogLane {
         // Who only waits for what is durable is served sooner by one step that writes and syncs.
         let watched = shared.watermark.is_watched();
         let written = || publish_written(&shared, &group);
+        if planted::is(Plant::DurableEndBeforeSync)
+            && let Some(last) = group.last()
+        {
+            self.shared.watermark.set_end(Offset(last.appended.last.0 + 1));
+            self.shared.watermark.set_durable_end(Offset(last.appended.last.0 + 1));
+        }
         if planted::is(Plant::StateClaimsWritten) {
             self.claim(&group).await;
         }

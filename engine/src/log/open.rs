@@ -26,6 +26,7 @@ use crate::types::{Epoch, Offset};
 use crate::watermark::Watermark;
 use kraftlog_codecs::batch::Batch;
 use kraftlog_codecs::names;
+use kraftlog_io::planted::{self, Plant};
 use kraftlog_io::{Disk, IoError, Op, atomic};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -214,6 +215,10 @@ fn lane(
     let epochs = EpochCache::new(epochs);
     let newest = epochs.last();
     let epoch_before = survey.plan.latest.map_or(Epoch::ZERO, |id| id.epoch);
+    let start = match planted::is(Plant::OpenForgetsSegments) {
+        true => active.base(),
+        false => survey.plan.start,
+    };
     let order = Order { next: end, last_epoch: newest.unwrap_or(epoch_before), leading: None };
     let mut catalog = found.catalog.clone();
     forget_removed(&mut catalog, survey);
@@ -223,7 +228,7 @@ fn lane(
         part_dir,
         log_queue: Queue::new(order),
         read_queue: Queue::new(()),
-        watermark: Arc::new(Watermark::new(survey.plan.start, end)),
+        watermark: Arc::new(Watermark::new(start, end)),
         budget: Arc::new(Budget::new(config.queue_bytes_max)),
         epochs: Mutex::new(epochs),
         segments: Segments::new(segments),

@@ -2,7 +2,7 @@
 
 use super::expect::{Expect, Snapshot};
 use super::{NODE_DIR, part_dir};
-use kraftlog::{Epoch, Isolation, LogConfig, MetadataDir, MetadataLog, Offset, SnapshotId};
+use kraftlog::{Epoch, EpochEnd, Isolation, LogConfig, MetadataDir, MetadataLog, Offset, SnapshotId};
 use kraftlog_codecs::batch::Batches;
 use kraftlog_codecs::quorum::QuorumState;
 use kraftlog_io::sim::{Latency, Machine, SimDisk};
@@ -20,8 +20,6 @@ pub(crate) struct Depth {
     pub(crate) crash_after: bool,
     /// Lead, append, close and open again.
     pub(crate) go_on: bool,
-    /// The disk has rot on it: opening may be refused, but nothing wrong may be served.
-    pub(crate) may_refuse: bool,
 }
 
 /// What a log held when it had been opened.
@@ -47,7 +45,6 @@ pub(crate) fn check(
     let opened = guarded(|| machine.block_on(open_and_look(&machine, config, expect)))?;
     let (log, found) = match opened {
         Ok(opened) => opened,
-        Err(Wrong::Failed(_)) if depth.may_refuse => return Ok(()),
         Err(Wrong::Failed(why)) => return Err(format!("refused: {why}")),
         Err(Wrong::Broken(why)) => return Err(why),
     };
@@ -55,7 +52,7 @@ pub(crate) fn check(
     promised.opened(found.end, found.vote.clone(), &found.snapshots);
     if depth.crash_after {
         let after = machine.disk().crash_choosing(seed, &mut |_| 0);
-        let again = Depth { crashes_in_recovery: 0, crash_after: false, go_on: false, ..depth };
+        let again = Depth { crashes_in_recovery: 0, crash_after: false, go_on: false };
         check(&after, config, &promised, again, seed)
             .map_err(|why| format!("opened, then a crash that kept nothing unsynced: {why}"))?;
     }
@@ -145,7 +142,12 @@ async fn look(disk: &SimDisk, log: &MetadataLog, expect: &Expect) -> Result<Foun
             log.durable_end()
         )));
     }
-    let mut next = log.start_offset();
+    // Nothing that these nodes do takes the beginning away.
+    if log.start_offset() != Offset(0) {
+        return Err(Wrong::Broken(format!("the log begins at {}", log.start_offset())));
+    }
+    let mut next = Offset(0);
+    let mut epochs: Vec<EpochEnd> = Vec::new();
     while next < end {
         let read = log.read(next, Isolation::Uncommitted, 1 << 20).await;
         let fetched = read
@@ -158,6 +160,27 @@ async fn look(disk: &SimDisk, log: &MetadataLog, expect: &Expect) -> Result<Foun
             }
             expect.may_be_at(next.0, batch.bytes()).map_err(Wrong::Broken)?;
             next = Offset(batch.header().next_offset());
+            let ends = EpochEnd { epoch: Epoch(batch.header().leader_epoch), end_offset: next };
+            match epochs.last_mut() {
+                Some(last) if last.epoch == ends.epoch => *last = ends,
+                _ => epochs.push(ends),
+            }
+        }
+        if fetched.bytes.is_empty() {
+            return Err(Wrong::Broken(format!("a read at {next} gave nothing, and the log ends at {end}")));
+        }
+    }
+    let last_epoch = epochs.last().map_or(Epoch(0), |last| last.epoch);
+    if log.last_epoch() != last_epoch {
+        return Err(Wrong::Broken(format!(
+            "the last epoch is {last_epoch} and said to be {}",
+            log.last_epoch()
+        )));
+    }
+    for ends in epochs {
+        let said = log.end_offset_for_epoch(ends.epoch);
+        if said != ends {
+            return Err(Wrong::Broken(format!("epoch ends are {ends:?} and said to be {said:?}")));
         }
     }
     let vote = log

@@ -56,6 +56,10 @@ impl Scenario {
         self.config
     }
 
+    pub(crate) fn file_system(&self) -> FileSystem {
+        self.file_system
+    }
+
     pub(crate) fn actions(&self) -> &[Action] {
         &self.actions
     }
@@ -157,7 +161,7 @@ pub(crate) fn judge_death(
     tally: &mut Tally,
 ) -> Result<(), String> {
     tally.images += 1;
-    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: false, may_refuse: false };
+    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: false };
     let seed = moment.expect.version;
     check::check(&moment.disk, config, &moment.expect, depth, seed)
         .map_err(|what| format!("after the death of the process: {what}"))
@@ -181,7 +185,6 @@ pub(crate) fn judge(
         crashes_in_recovery: usize::from(print.is_multiple_of(bounds.recovery_every)),
         crash_after: print % 4 == 1,
         go_on: print % 4 == 2,
-        may_refuse: false,
     };
     check::check(image, config, &moment.expect, depth, print)
 }
@@ -208,7 +211,7 @@ fn run(scenario: &Scenario, mistake: Option<&Mistake>) -> (Vec<Moment>, Result<(
     let ended = check::guarded(|| {
         let disk = node.machine.disk().clone();
         let result = drive(&mut node, scenario, &armed);
-        let expect = Arc::clone(&node.expect.lock());
+        let expect = node.promises()();
         moments.lock().push(Moment { step: "the end".to_owned(), disk: disk.fork(0), expect });
         result
     });
@@ -241,12 +244,12 @@ pub(crate) fn watch(
     armed: &Arc<AtomicBool>,
     mistake: Option<&Mistake>,
 ) {
-    let (moments, armed, expect) = (Arc::clone(moments), Arc::clone(armed), Arc::clone(&node.expect));
+    let (moments, armed, promises) = (Arc::clone(moments), Arc::clone(armed), node.promises());
     let mut skip = mistake.and_then(Mistake::skipper);
     node.machine.disk().on_step(move |disk, step| {
         super::tell(&step);
         if armed.load(Ordering::SeqCst) && step.changes() {
-            let expect = Arc::clone(&expect.lock());
+            let expect = promises();
             moments.lock().push(Moment { step: step.to_string(), disk: disk.fork(0), expect });
         }
         skip.as_mut().and_then(|skip| skip(step))

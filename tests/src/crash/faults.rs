@@ -8,12 +8,12 @@ use super::check::{self, Depth};
 use super::configs;
 use super::exhaustive::{self, Bounds, Moment, Scenario};
 use super::expect::Expect;
-use super::node::{Ended, Node};
+use super::node::{Action, Ended, Node};
 use super::plants::Mistake;
 use super::report::{Tally, Violation};
 use kraftlog::Role;
 use kraftlog_io::Op;
-use kraftlog_io::sim::{Errno, Fault, FileSystem, Latency, SimDisk, Step};
+use kraftlog_io::sim::{Errno, Fault, Latency, SimDisk, Step};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,10 @@ fn faults_of(op: Op) -> &'static [Fault] {
         _ => &[EIO],
     }
 }
+
+/// What a node does behind the operation that failed, if it may.
+const AFTER: [Action; 2] =
+    [Action::Append { batches: 1, bytes: 100 }, Action::Append { batches: 1, bytes: 2000 }];
 
 /// What kinds of bytes a fault can change without a word; opening may then be refused, but nothing wrong
 /// may be served.
@@ -86,7 +90,7 @@ fn with_fault(
     let config = &configs()[scenario.config()];
     // The process dies, the machine does not.
     tally.images += 1;
-    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: true, may_refuse: false };
+    let depth = Depth { crashes_in_recovery: 0, crash_after: true, go_on: true };
     if let Err(what) = check::check(&done.disk, config, &done.expect, depth, number) {
         let what = format!("after the death of the process: {what}");
         return Some(violation(scenario, step, fault, what, &done.disk));
@@ -150,7 +154,7 @@ fn run(
     mistake: Option<&Mistake>,
     mut fault: impl FnMut(&Step) -> Option<Fault> + Send + 'static,
 ) -> Run {
-    let disk = SimDisk::new(FileSystem::Weak, 7);
+    let disk = SimDisk::new(scenario.file_system(), 7);
     disk.make_dir(Path::new(super::NODE_DIR)).expect("an empty disk has room");
     let config = configs()[scenario.config()].clone();
     let mut node = Node::new(disk, config, Latency::None, Arc::default(), 1);
@@ -158,6 +162,7 @@ fn run(
     let armed_from = Arc::new(AtomicU64::new(u64::MAX));
     let armed = Arc::clone(&armed_from);
     node.machine.disk().on_step(move |_, step| {
+        super::tell(step);
         let skipped = skip.as_mut().and_then(|skip| skip(step));
         if step.number < armed.load(Ordering::SeqCst) {
             return skipped;
@@ -169,12 +174,17 @@ fn run(
             node.open().await?;
             node.run(&exhaustive::BEFORE).await?;
             armed_from.store(node.machine.disk().steps() + 1, Ordering::SeqCst);
-            node.run(scenario.actions()).await
+            let tried = node.run_on(scenario.actions()).await;
+            if let Err(Ended::Wrong(_)) = tried {
+                return tried;
+            }
+            // What comes after a failure meets what it left: something small, and something that rolls.
+            node.run_on(&AFTER).await
         })
     });
     let disk = node.machine.disk().clone();
     disk.clear_hook();
-    let expect = Arc::clone(&node.expect.lock());
+    let expect = node.promises()();
     drop(node);
     let ended = ended.and_then(|ended| match ended {
         Err(Ended::Wrong(why)) => Err(why),

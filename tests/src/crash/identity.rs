@@ -310,8 +310,13 @@ pub fn explore(number: usize, mistake: Option<&Mistake>, tally: &mut Tally) -> O
         }
         for step in steps {
             for fault in faults_of(step.op) {
-                let (_, disk, promise, _) = run(story, file_system, mistake, Some((step.number, *fault)));
+                let (_, disk, promise, ended) = run(story, file_system, mistake, Some((step.number, *fault)));
                 tally.runs += 1;
+                if let Err(what) = ended
+                    && what.starts_with("panic")
+                {
+                    return Some(violation(what, &format!("its end, with {fault:?} in {step}"), &disk));
+                }
                 for image in std::iter::once(disk.fork(0)).chain((0..3).map(|seed| disk.crash(seed))) {
                     tally.images += 1;
                     if let Err(what) = check(&image, story, &promise) {

@@ -5,7 +5,7 @@ use super::check::{self, Wrong};
 use super::expect::{Expect, Outcome, Snapshot};
 use super::{batch, part_dir};
 use kraftlog::snapshot::SnapshotError;
-use kraftlog::{Epoch, ErrorKind, LogConfig, MetadataLog, Offset, SnapshotId, Ticket};
+use kraftlog::{Epoch, ErrorKind, LogConfig, MetadataLog, Offset, Preallocation, SnapshotId, Ticket, Watch};
 use kraftlog_codecs::batch::{BatchHeader, patch_offset_and_epoch};
 use kraftlog_codecs::quorum::{QuorumState, VersionData, Vote};
 use kraftlog_codecs::uuid::Uuid;
@@ -42,7 +42,7 @@ pub(crate) const ACTIONS: [Action; 12] = [
     Action::Append { batches: 3, bytes: 100 },
     Action::Append { batches: 4, bytes: 600 },
     // Larger than what a segment of these tests has left: rolls.
-    Action::Append { batches: 1, bytes: 2000 },
+    Action::Append { batches: 1, bytes: 2300 },
     Action::Follow { batches: 2 },
     Action::BeginEpoch,
     Action::Vote,
@@ -60,9 +60,14 @@ pub(crate) struct Node {
     pub(crate) machine: Rc<Machine>,
     pub(crate) config: LogConfig,
     pub(crate) expect: Shared,
-    log: Option<MetadataLog>,
+    log: Live,
     leading: Option<Epoch>,
+    /// Held by every other node: while somebody watches, write and sync of an append are apart.
+    watch: Option<Watch>,
 }
+
+/// The open log, if there is one.
+type Live = Arc<Mutex<Option<MetadataLog>>>;
 
 /// What one client does.
 type Client = std::pin::Pin<Box<dyn Future<Output = Result<(), Ended>>>>;
@@ -85,7 +90,24 @@ impl Node {
         seed: u64,
     ) -> Node {
         let machine = Rc::new(Machine::with_disk(disk, latency, seed));
-        Node { machine, config, expect: Arc::new(Mutex::new(expect)), log: None, leading: None }
+        let expect = Arc::new(Mutex::new(expect));
+        Node { machine, config, expect, log: Live::default(), leading: None, watch: None }
+    }
+
+    /// What is promised now, for a hook to ask at any step. A durable end that can be read is a promise:
+    /// a leader counts itself there.
+    pub(crate) fn promises(&self) -> impl Fn() -> Arc<Expect> + Send + 'static {
+        let (expect, log) = (Arc::clone(&self.expect), Arc::clone(&self.log));
+        move || {
+            let mut now = Arc::clone(&expect.lock());
+            let readable = log.lock().as_ref().map_or(0, |log| log.durable_end().0);
+            if readable > now.durable_end {
+                let now = Arc::make_mut(&mut now);
+                now.durable_end = readable;
+                now.version ^= readable.cast_unsigned() << 32;
+            }
+            now
+        }
     }
 
     /// Runs the machine until the node has done it.
@@ -103,7 +125,9 @@ impl Node {
             Err(Wrong::Broken(why)) => return Err(Ended::Wrong(why)),
         };
         self.change(|expect| expect.opened(found.end, found.vote, &found.snapshots));
-        self.log = Some(log);
+        let is_watched = !matches!(self.config.preallocation, Preallocation::None);
+        self.watch = is_watched.then(|| log.watch());
+        *self.log.lock() = Some(log);
         self.leading = None;
         Ok(())
     }
@@ -113,7 +137,7 @@ impl Node {
     }
 
     fn log(&self) -> MetadataLog {
-        match &self.log {
+        match &*self.log.lock() {
             Some(log) => log.clone(),
             None => unreachable!("the node is open while it acts"),
         }
@@ -127,8 +151,26 @@ impl Node {
         Ok(())
     }
 
+    /// The same, and goes on when something failed, as a node does that may: to see what that left. Gives
+    /// the first failure.
+    pub(crate) async fn run_on(&mut self, actions: &[Action]) -> Result<(), Ended> {
+        let mut first = Ok(());
+        for action in actions {
+            match self.act(*action).await {
+                Err(wrong @ Ended::Wrong(_)) => return Err(wrong),
+                Err(failed) if first.is_ok() => first = Err(failed),
+                _ => {}
+            }
+        }
+        first
+    }
+
     pub(crate) async fn act(&mut self, action: Action) -> Result<(), Ended> {
         super::tell(&format_args!("{action:?}"));
+        if self.log.lock().is_none() {
+            // What was to open it failed.
+            self.open().await?;
+        }
         match action {
             Action::Append { batches, bytes } => {
                 let epoch = self.lead().await?;
@@ -148,7 +190,9 @@ impl Node {
                 snapshot(self.log(), self.machine.disk().clone(), Arc::clone(&self.expect), 5, false).await
             }
             Action::Reopen => {
-                if let Some(log) = self.log.take() {
+                self.watch = None;
+                let log = self.log.lock().take();
+                if let Some(log) = log {
                     let report = log
                         .close()
                         .await
@@ -164,7 +208,9 @@ impl Node {
                 self.open().await
             }
             Action::DropAndOpen => {
-                self.log = None;
+                self.watch = None;
+                let log = self.log.lock().take();
+                drop(log);
                 self.open().await
             }
         }
@@ -172,6 +218,9 @@ impl Node {
 
     /// Several appenders, a voter and a snapshot at the same time.
     pub(crate) async fn act_at_once(&mut self, seed: u64) -> Result<(), Ended> {
+        if self.log.lock().is_none() {
+            self.open().await?;
+        }
         let epoch = self.lead().await?;
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut clients: Vec<Client> = Vec::new();

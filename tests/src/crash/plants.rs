@@ -30,6 +30,8 @@ pub const MISTAKES: &[(&str, Mistake)] = &[
     ("the name of the part directory is not synced", Mistake::Skips(Op::SyncDir, "/node")),
     ("a short write is taken for a whole one", Mistake::Planted(Plant::TrustShortWrite)),
     ("appends are acknowledged before their sync", Mistake::Planted(Plant::AcknowledgeBeforeSync)),
+    ("the durable end moves before the sync", Mistake::Planted(Plant::DurableEndBeforeSync)),
+    ("open offers the last segment only", Mistake::Planted(Plant::OpenForgetsSegments)),
     ("a failed sync is ignored", Mistake::Planted(Plant::IgnoreFailedSync)),
     ("a failed sync is asked for again and believed", Mistake::Planted(Plant::RetryFailedSync)),
     ("a failed write is acknowledged", Mistake::Planted(Plant::AcknowledgeFailedWrite)),

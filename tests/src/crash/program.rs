@@ -102,7 +102,7 @@ struct Fate {
 pub fn run(bytes: &[u8]) -> Result<(), String> {
     let mut program = Program { rest: bytes };
     let machine = program.argument();
-    let config = configs()[usize::from(machine & 3) % 3].clone();
+    let config = configs()[usize::from(machine & 3)].clone();
     let file_system = if machine & 4 == 0 { FileSystem::Weak } else { FileSystem::Ext4 };
     let latency = if machine & 8 == 0 { Latency::None } else { Latency::Between(1, 300) };
     let disk = SimDisk::new(file_system, u64::from(machine));
@@ -135,7 +135,7 @@ fn live(
         if let Some((cut, expect)) = fate.lock().cut.take() {
             break Some((program.crash(&cut), expect));
         }
-        let now = |node: &Node| Arc::clone(&node.expect.lock());
+        let now = |node: &Node| node.promises()();
         match ended {
             Ok(()) => {}
             Err(Ended::Wrong(why)) => return Err(why),
@@ -173,21 +173,21 @@ fn live(
         Some((found, expect)) => (found, expect, told.len().is_multiple_of(4)),
         None => (&disk, &expect, true),
     };
-    let depth = Depth { crashes_in_recovery: 0, crash_after: go_on, go_on, may_refuse: false };
+    let depth = Depth { crashes_in_recovery: 0, crash_after: go_on, go_on };
     check::check(found, config, expect, depth, seed)?;
     Ok(after)
 }
 
 /// Lets a step fail or the power go when the program says so.
 fn watch(node: &Node, fate: &Arc<Mutex<Fate>>) {
-    let (fate, expect) = (Arc::clone(fate), Arc::clone(&node.expect));
+    let (fate, promises) = (Arc::clone(fate), node.promises());
     node.machine.disk().on_step(move |disk, step| {
         let mut fate = fate.lock();
         if step.changes() && fate.cut.is_none() {
             match fate.power {
                 Some(0) => {
                     fate.power = None;
-                    fate.cut = Some((disk.fork(0), Arc::clone(&expect.lock())));
+                    fate.cut = Some((disk.fork(0), promises()));
                 }
                 Some(left) => fate.power = Some(left - 1),
                 None => {}

@@ -13,6 +13,7 @@ use kraftlog_io::sim::{Errno, Fault, FileSystem, Latency, SimDisk};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Lives of one history.
 const LIVES: usize = 6;
@@ -63,7 +64,6 @@ pub fn history(seed: u64, number: u64, tally: &mut Tally) -> Option<Violation> {
                     crashes_in_recovery: usize::from(rng.u8(..16) == 0),
                     crash_after: rng.u8(..4) == 0,
                     go_on: rng.u8(..4) == 0,
-                    may_refuse: false,
                 };
                 if let Err(what) = check::check(&image, &config, &moment.expect, depth, rng.u64(..)) {
                     return Some(violation(what, &moment.step, &image));
@@ -96,7 +96,8 @@ fn live(disk: SimDisk, config: &kraftlog::LogConfig, expect: Arc<Expect>, rng: &
     let mut node = Node::new(disk.clone(), config.clone(), latency, expect, rng.u64(..));
     let moments = Arc::new(Mutex::new(Vec::new()));
     let fails = rng.u8(..3) == 0;
-    watch(&node, &moments, fails, rng.u64(..));
+    let failed = Arc::new(AtomicBool::new(false));
+    watch(&node, &moments, fails, &failed, rng.u64(..));
     let plan: Vec<Option<Action>> = (0..rng.usize(2..9))
         .map(|_| (rng.u8(..3) > 0).then(|| ACTIONS[rng.usize(..ACTIONS.len())]))
         .collect();
@@ -105,21 +106,31 @@ fn live(disk: SimDisk, config: &kraftlog::LogConfig, expect: Arc<Expect>, rng: &
     let ended = check::guarded(|| {
         node.block_on(async |node| {
             node.open().await?;
+            let mut first = Ok(());
             for (action, seed) in plan.iter().zip(seeds) {
-                match action {
-                    Some(action) => node.act(*action).await?,
-                    None => node.act_at_once(seed).await?,
+                let done = match action {
+                    Some(action) => node.act(*action).await,
+                    None => node.act_at_once(seed).await,
+                };
+                // What failed is no reason to stop: what it left may be in the way of what comes.
+                match done {
+                    Err(wrong @ Ended::Wrong(_)) => return Err(wrong),
+                    Err(failed) if first.is_ok() => first = Err(failed),
+                    _ => {}
                 }
             }
+            first?;
             if close { node.act(Action::Reopen).await } else { Ok(()) }
         })
     });
     disk.clear_hook();
-    let expect = Arc::clone(&node.expect.lock());
+    let expect = node.promises()();
     drop(node);
     let ended = ended.and_then(|ended| match ended {
         Err(Ended::Wrong(why)) => Err(why),
-        Err(Ended::Failed(why)) if !fails => Err(format!("nothing failed, and yet: {why}")),
+        Err(Ended::Failed(why)) if !failed.load(Ordering::SeqCst) => {
+            Err(format!("nothing failed, and yet: {why}"))
+        }
         _ => Ok(()),
     });
     let moments = std::mem::take(&mut *moments.lock());
@@ -127,10 +138,11 @@ fn live(disk: SimDisk, config: &kraftlog::LogConfig, expect: Arc<Expect>, rng: &
 }
 
 /// Forks the disk at some steps, spread over the life, and lets one step go wrong if asked to.
-fn watch(node: &Node, moments: &Arc<Mutex<Vec<Moment>>>, fails: bool, seed: u64) {
+fn watch(node: &Node, moments: &Arc<Mutex<Vec<Moment>>>, fails: bool, failed: &Arc<AtomicBool>, seed: u64) {
+    let failed = Arc::clone(failed);
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut to_fault = if fails { rng.u32(1..150) } else { 0 };
-    let (moments, expect) = (Arc::clone(moments), Arc::clone(&node.expect));
+    let (moments, promises) = (Arc::clone(moments), node.promises());
     let mut seen = 0;
     node.machine.disk().on_step(move |disk, step| {
         super::tell(&step);
@@ -140,7 +152,7 @@ fn watch(node: &Node, moments: &Arc<Mutex<Vec<Moment>>>, fails: bool, seed: u64)
             let mut kept = moments.lock();
             let place = if kept.len() < MOMENTS_PER_LIFE { kept.len() } else { rng.usize(..seen) };
             if place < MOMENTS_PER_LIFE {
-                let expect = Arc::clone(&expect.lock());
+                let expect = promises();
                 let moment = Moment { step: step.to_string(), disk: disk.fork(0), expect };
                 match kept.get_mut(place) {
                     Some(old) => *old = moment,
@@ -159,6 +171,9 @@ fn watch(node: &Node, moments: &Arc<Mutex<Vec<Moment>>>, fails: bool, seed: u64)
             (_, 1) => Fault::Fails(Errno::IO),
             _ => Fault::Fails(Errno::NOSPC),
         });
-        fault.inspect(|fault| super::tell(&format_args!("-> {fault:?}")))
+        fault.inspect(|fault| {
+            super::tell(&format_args!("-> {fault:?}"));
+            failed.store(true, Ordering::SeqCst);
+        })
     });
 }
