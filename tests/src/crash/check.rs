@@ -188,10 +188,10 @@ async fn look(disk: &SimDisk, log: &MetadataLog, expect: &Expect) -> Result<Foun
         .read()
         .await
         .map_err(|error| Wrong::Failed(format!("no vote: {}", chain(&error))))?;
-    if vote != expect.vote && (expect.vote_asked.is_none() || vote != expect.vote_asked) {
+    if vote != expect.vote && !vote.as_ref().is_some_and(|vote| expect.votes_asked.contains(vote)) {
         return Err(Wrong::Broken(format!(
             "the vote is {vote:?}; acknowledged was {:?}, asked for {:?}",
-            expect.vote, expect.vote_asked
+            expect.vote, expect.votes_asked
         )));
     }
     let snapshots = look_at_snapshots(disk, log, expect).await?;

@@ -44,8 +44,8 @@ pub(crate) struct Expect {
     pub(crate) durable_end: i64,
     /// The vote that was acknowledged.
     pub(crate) vote: Option<QuorumState>,
-    /// A later one that was asked for and not answered.
-    pub(crate) vote_asked: Option<QuorumState>,
+    /// Later ones that were asked for and not answered, or with "unknown".
+    pub(crate) votes_asked: Vec<QuorumState>,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snapshot>,
     /// Grows with every change; two equal ones of one history expect the same.
     pub(crate) version: u64,
@@ -74,18 +74,19 @@ impl Expect {
 
     pub(crate) fn voting(&mut self, vote: &QuorumState) {
         self.version += 1;
-        self.vote_asked = Some(vote.clone());
+        self.votes_asked.push(vote.clone());
     }
 
     pub(crate) fn voted(&mut self) {
         self.version += 1;
-        self.vote = self.vote_asked.take().or(self.vote.take());
+        self.vote = self.votes_asked.pop().or(self.vote.take());
+        self.votes_asked.clear();
     }
 
     /// The vote was refused, and the old one counts.
     pub(crate) fn not_voted(&mut self) {
         self.version += 1;
-        self.vote_asked = None;
+        self.votes_asked.pop();
     }
 
     pub(crate) fn snapshot(&mut self, id: SnapshotId, state: Snapshot) {
@@ -140,7 +141,7 @@ impl Expect {
         }
         self.durable_end = end;
         self.vote = vote;
-        self.vote_asked = None;
+        self.votes_asked.clear();
         self.snapshots = snapshots.iter().cloned().map(|(id, file)| (id, Snapshot::Frozen(file))).collect();
     }
 }

@@ -355,7 +355,7 @@ async fn append(
 async fn vote(log: MetadataLog, expect: Shared) -> Result<(), Ended> {
     let epoch = {
         let now = expect.lock();
-        let last = now.vote_asked.as_ref().or(now.vote.as_ref()).map_or(0, |vote| vote.leader_epoch);
+        let last = now.votes_asked.last().or(now.vote.as_ref()).map_or(0, |vote| vote.leader_epoch);
         last.max(log.last_epoch().0) + 1
     };
     let voted = Some(Vote { id: epoch % 3, directory_id: Uuid([7; 16]) });
