@@ -31,22 +31,43 @@ pub(crate) struct Segment {
     index: RwLock<Vec<OffsetEntry>>,
 }
 
+/// A place in a segment where a batch begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Floor {
+    pub(crate) position: u64,
+    /// The batch ends at or below this offset, and no later one reaches over it. An entry names the last
+    /// offset of its batch; one that an older Kafka made may name that of a later batch of the same append.
+    pub(crate) border: Offset,
+}
+
+/// A segment among the others.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) segment: Arc<Segment>,
+    /// Where the next one begins; `None` for the active one.
+    pub(crate) end: Option<Offset>,
+}
+
 impl Segment {
     pub(crate) fn new(part_dir: &Path, base: Offset, index: Vec<OffsetEntry>) -> Segment {
         Segment { base, path: part_dir.join(names::segment_name(base.0)), index: RwLock::new(index) }
     }
 
-    /// Where to begin to look for the batch that holds `offset`: the batch of the largest entry at or
-    /// below it, or the segment's first byte.
-    pub(crate) fn floor(&self, offset: Offset) -> u64 {
+    /// Where to begin to look for the batch that holds `offset`: at the largest entry at or below it, or
+    /// at the segment's first byte.
+    pub(crate) fn floor(&self, offset: Offset) -> Floor {
         let index = self.index.read();
         let relative = offset.0 - self.base.0;
         let above = index.partition_point(|entry| i64::from(entry.relative_offset) <= relative);
-        match above.checked_sub(1) {
-            // Negative positions do not pass the check of an index.
-            Some(at) => u64::try_from(index[at].position).unwrap_or(0),
-            None => 0,
-        }
+        let Some(entry) = above.checked_sub(1).map(|at| index[at]) else { return self.front() };
+        // Negative positions do not pass the check of an index.
+        let position = u64::try_from(entry.position).unwrap_or(0);
+        Floor { position, border: Offset(self.base.0.saturating_add(i64::from(entry.relative_offset) + 1)) }
+    }
+
+    /// The segment's first byte.
+    pub(crate) fn front(&self) -> Floor {
+        Floor { position: 0, border: self.base }
     }
 
     pub(crate) fn add_index_entry(&self, entry: OffsetEntry) {
@@ -98,10 +119,11 @@ impl Segments {
     }
 
     /// The segment that holds `offset`, or would if the log went on.
-    pub(crate) fn find(&self, offset: Offset) -> Option<Arc<Segment>> {
+    pub(crate) fn find(&self, offset: Offset) -> Option<Placed> {
         let list = self.list.read();
         let above = list.partition_point(|segment| segment.base <= offset);
-        above.checked_sub(1).map(|at| Arc::clone(&list[at]))
+        let segment = Arc::clone(&list[above.checked_sub(1)?]);
+        Some(Placed { segment, end: list.get(above).map(|next| next.base) })
     }
 
     /// All of them.

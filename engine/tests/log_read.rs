@@ -5,7 +5,7 @@
 
 mod support;
 
-use kraftlog::{Epoch, Isolation, LogConfig, Offset, ReadError};
+use kraftlog::{Epoch, ErrorKind, Isolation, LogConfig, Offset, ReadError};
 use kraftlog_codecs::index::OffsetIndex;
 use support::{append, batch, batch_at, big_batch, lead};
 
@@ -125,6 +125,81 @@ on_every_backend! {
         assert_eq!(found, expected);
         let times = place.read(&place.part().join("00000000000000000000.timeindex"));
         assert_eq!(times.len(), 12);
+    }
+
+    fn rot_below_the_durable_end_is_named_and_what_lies_in_front_of_it_is_given(place: &Place) {
+        // "The loader stands at offset 6 and asks for it again and again, at full load": a bit of a batch that open
+        // had no reason to look at again, and that now claims to reach beyond the log's end. Or "the controller
+        // applied a record twice": a bit of a base offset, which no CRC covers.
+        let (log, _) = place.open();
+        lead(&log, 1, 0);
+        for _ in 0..10 {
+            append(&log, 1, 5).durable_blocking().unwrap();
+        }
+        log.close_blocking().unwrap();
+        let sound = place.read_segment(0);
+        let one = batch(0, 1, 5).len();
+        let damaged = 4 * one..5 * one;
+        // No CRC covers the leader epoch, and nothing says what it should be.
+        let epoch = 8 * (damaged.start + 12)..8 * (damaged.start + 16);
+        for bit in (8 * damaged.start..8 * damaged.end).filter(|bit| !epoch.contains(bit)) {
+            let mut rotten = sound.clone();
+            rotten[bit / 8] ^= 1 << (bit % 8);
+            place.put_segment(0, &rotten);
+            let (log, _) = place.open();
+            // In all sizes: alone, with its neighbours, and with all.
+            for bytes_max in [1, 3 * one, usize::MAX] {
+                let mut next = Offset(0);
+                let error = loop {
+                    match log.read_blocking(next, Isolation::Uncommitted, bytes_max) {
+                        Ok(fetched) => {
+                            assert_eq!(fetched.start, next, "bit {bit}");
+                            assert!(fetched.next > next, "bit {bit}: a read of {next} does not get on");
+                            let at = usize::try_from(next.0).unwrap() / 5 * one;
+                            assert!(fetched.bytes == sound[at..at + fetched.bytes.len()], "bit {bit}");
+                            next = fetched.next;
+                        }
+                        Err(error) => break error,
+                    }
+                };
+                assert_eq!(next, Offset(20), "bit {bit}: all in front of it can be read");
+                assert!(
+                    matches!(&error, ReadError::CorruptBatch { position, offset: Offset(20), .. }
+                        if *position == damaged.start as u64),
+                    "bit {bit}: {error}"
+                );
+            }
+            // The middle of the damaged batch is asked for without having seen those in front of it.
+            assert_eq!(log.read_blocking(Offset(22), Isolation::Uncommitted, 1).unwrap_err().kind(), ErrorKind::Corrupt);
+            log.close_blocking().unwrap();
+        }
+    }
+
+    fn a_batch_behind_an_index_entry_is_not_believed_where_it_begins(place: &Place) {
+        let (log, _) = place.open();
+        lead(&log, 1, 0);
+        for _ in 0..200 {
+            append(&log, 1, 5).durable_blocking().unwrap();
+        }
+        log.close_blocking().unwrap();
+        let sound = place.read_segment(0);
+        let index = place.read(&place.part().join("00000000000000000000.index"));
+        let entry = OffsetIndex::check(&index).unwrap().entries().next().unwrap();
+        let (position, last) = (usize::try_from(entry.position).unwrap(), i64::from(entry.relative_offset));
+        for base in [last - 6, last - 5, last - 3, last - 2, last, last + 1] {
+            let mut rotten = sound.clone();
+            rotten[position..position + 8].copy_from_slice(&base.to_be_bytes());
+            place.put_segment(0, &rotten);
+            let (log, _) = place.open();
+            for asked in [last, last + 1] {
+                let read = log.read_blocking(Offset(asked), Isolation::Uncommitted, 1);
+                let ReadError::CorruptBatch { .. } = read.unwrap_err() else { panic!("base {base}, asked {asked}") };
+            }
+            log.close_blocking().unwrap();
+        }
+        place.put_segment(0, &sound);
+        let (log, _) = place.open();
+        assert_eq!(log.read_blocking(Offset(last), Isolation::Uncommitted, 1).unwrap().start, Offset(last - 4));
     }
 
     fn damaged_index_files_are_rebuilt_and_reads_are_right(place: &Place) {

@@ -11,3 +11,4 @@ pub(crate) mod oneshot;
 pub(crate) mod queue;
 pub(crate) mod read_lane;
 pub(crate) mod running;
+pub(crate) mod walk;

@@ -9,6 +9,7 @@ use crate::handle::{MetadataLog, block_on};
 use crate::lane::oneshot::oneshot;
 use crate::lane::queue::QueueClosed;
 use crate::lane::read_lane::ReadOp;
+use crate::lane::walk::Wanted;
 use crate::log::tail::CachedBatch;
 use crate::metrics::Metrics;
 use crate::types::Offset;
@@ -129,7 +130,7 @@ impl MetadataLog {
             return Ok(join(from, batches));
         }
         let (answer, read) = oneshot();
-        shared.read_queue.push(ReadOp { from, limit, bytes_max, answer })?;
+        shared.read_queue.push(ReadOp { wanted: Wanted { from, limit, bytes_max }, answer })?;
         read.into_answer().await.unwrap_or(Err(ReadError::Closed))
     }
 
