@@ -85,6 +85,8 @@ properties() { # ID ROLES LISTENERS VOTERS|bootstrap:SERVERS LOG_DIRS [LINE]...:
     echo "offsets.topic.replication.factor=1"
     echo "log.index.size.max.bytes=4096"
     echo "broker.session.timeout.ms=6000"
+    # A broker on a busy machine may take longer than the minute it is given to find its controllers.
+    echo "initial.broker.registration.timeout.ms=300000"
     printf '%s\n' "$@"
 }
 
